@@ -1,0 +1,93 @@
+//! What the loop is given and what it gives back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock::Clock;
+use crate::model::Model;
+use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, Usage};
+use crate::sandbox::PendingSandbox;
+
+use super::EventSink;
+
+/// Prices per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    pub input_per_million: NanoUsd,
+    pub cached_per_million: NanoUsd,
+    pub output_per_million: NanoUsd,
+}
+
+/// The model that answers, and what it costs.
+#[derive(Clone)]
+pub struct ModelChoice {
+    pub model: Arc<dyn Model>,
+    /// The name as the provider knows it.
+    pub name: String,
+    /// `provider/model`, for events and logs.
+    pub display_name: String,
+    /// The price, where the provider does not report cost; a missing price is an estimate that the
+    /// runner marks.
+    pub price: Price,
+    /// The price is a guess: every cost computed from it is marked as estimated.
+    pub price_is_estimate: bool,
+    pub temperature: Option<f64>,
+}
+
+/// Ceilings; `None` is unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub max_cost: Option<NanoUsd>,
+    pub max_total_tokens: Option<u64>,
+    pub max_iterations: Option<u32>,
+    /// The instant at which the attempt's wall time is over.
+    pub wall_deadline: Option<Timestamp>,
+}
+
+/// What must hold before a run counts as a success.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Paths or names that must have been published.
+    pub artifacts: Vec<String>,
+    /// A command that must exit 0 in the sandbox.
+    pub shell: Option<String>,
+    /// Tools that must have succeeded at least once.
+    pub required_tools: Vec<String>,
+}
+
+/// Everything the loop needs for one attempt.
+pub struct AgentInput {
+    pub model: ModelChoice,
+    pub system_prompt: String,
+    pub user_prompt: String,
+    /// The roster, in the order in which it is offered.
+    pub tools: Vec<NativeTool>,
+    pub limits: Limits,
+    /// What earlier attempts of the run spent: counts against the ceilings.
+    pub spent_before: Usage,
+    pub completion: Completion,
+    pub sandbox: PendingSandbox,
+    pub workspace_path: String,
+    /// The ceiling for one bash call or Python cell.
+    pub tool_timeout: Duration,
+    /// Bytes of a tool's output that the model sees (1–128 KiB; default 64 KiB).
+    pub output_limit_bytes: usize,
+    pub events: EventSink,
+    pub clock: Clock,
+    pub cancel: Cancel,
+}
+
+/// How the attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentEnd {
+    pub outcome: Outcome,
+    /// The model's last words.
+    pub answer: Option<String>,
+    /// What this attempt spent.
+    pub usage: Usage,
+    pub artifacts: Vec<Artifact>,
+    /// A tool ran that may have had effects outside the worktree.
+    pub effects: bool,
+}

@@ -1,0 +1,64 @@
+//! What every verb may use: the global flags, the configuration, the store.
+
+use std::path::PathBuf;
+
+use super::{Exit, Failure};
+use crate::config::{Config, Overrides};
+use crate::secrets::Redactor;
+use crate::store::{Store, StoreError};
+
+/// Flags that every verb takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct GlobalArgs {
+    /// The state directory [default: $XDG_STATE_HOME/fleet or ~/.local/state/fleet]
+    #[arg(long, global = true, env = "FLEET_STATE_DIR", value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// The flags and what is read because of them.
+#[derive(Debug)]
+pub struct Global {
+    pub config: Config,
+    pub redactor: Redactor,
+}
+
+impl Global {
+    pub(super) fn new(args: GlobalArgs) -> Result<Self, Failure> {
+        let config = Config::read(Overrides { state: args.state })
+            .map_err(|error| Failure::from_error(Exit::Problems, &error))?;
+        Ok(Global { config, redactor: Redactor::default() })
+    }
+
+    /// Opens the store.
+    pub fn store(&self) -> Result<Store, Failure> {
+        Store::open(&self.config.state.database(), self.redactor.clone()).map_err(Failure::from)
+    }
+
+    /// Runs a future to its end on a small runtime of its own.
+    pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                Failure::new(Exit::Io, format!("cannot start the runtime: {error}"))
+            })?;
+        Ok(runtime.block_on(future))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit = match &error {
+            StoreError::RunNotFound(_) | StoreError::AmbiguousRun(..) => Exit::Usage,
+            StoreError::WrongState { .. } => Exit::WrongState,
+            StoreError::LeaseLost(_) => Exit::Conflict,
+            StoreError::Open { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::Sql { .. }
+            | StoreError::Closed => Exit::Io,
+        };
+        Failure::from_error(exit, &error)
+    }
+}

@@ -1,0 +1,5 @@
+//! The `fleet` program: everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    fleet::cli::main()
+}

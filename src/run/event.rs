@@ -1,0 +1,105 @@
+//! The session log: one line per thing that happened in a run, in order.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Artifact, AttemptNo, Outcome, Usage};
+
+/// One line of the session log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    pub at: Timestamp,
+    pub attempt: AttemptNo,
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// One property of the seal as it was read back from inside a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealLine {
+    /// For example `memory.max`, `cap_eff`, `interfaces`.
+    pub property: String,
+    pub wanted: String,
+    pub seen: String,
+    /// The property holds. A limit may fail only under `sandbox.limits = "best_effort"`.
+    pub holds: bool,
+}
+
+/// What happened. Names are past tense; the JSON field `type` holds them in snake case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventKind {
+    /// A holder began an attempt.
+    AttemptStarted { bundle_commit: String, holder_pid: u32 },
+    /// The worktree exists.
+    WorktreeReady { path: String, branch: Option<String>, base_commit: String, duration_ms: u64 },
+    /// The container answers.
+    SandboxReady {
+        container: String,
+        image_id: String,
+        runtime: String,
+        /// `enforced` or `best_effort`.
+        limits: String,
+        duration_ms: u64,
+    },
+    /// A request was sent to a model.
+    ModelRequested { model: String, round: u32, messages: u32, estimated_tokens: u64 },
+    /// A model answered.
+    ModelAnswered {
+        model: String,
+        round: u32,
+        text: String,
+        tool_calls: Vec<LoggedCall>,
+        stop: String,
+        usage: Usage,
+        duration_ms: u64,
+    },
+    /// A model request failed; `retry_in_ms` is set when it is sent again.
+    ModelFailed {
+        model: String,
+        round: u32,
+        class: String,
+        message: String,
+        retry_in_ms: Option<u64>,
+    },
+    /// A tool began: recorded before it runs.
+    ToolStarted { call_id: String, tool: String },
+    /// A tool's one result, as the model sees it.
+    ToolFinished {
+        call_id: String,
+        tool: String,
+        is_error: bool,
+        output: String,
+        exit_code: Option<i32>,
+        duration_ms: u64,
+        /// The tool may have had effects outside the worktree.
+        effects: bool,
+    },
+    /// A file was published.
+    ArtifactPublished { artifact: Artifact },
+    /// The plan changed; `open` items are left.
+    PlanChanged { open: u32, done: u32 },
+    /// Spending came near a ceiling.
+    BudgetWindDown { ceiling: String, spent: String, limit: String },
+    /// A finish gate sent the loop round again, or let it pass.
+    GateChecked { gate: String, passed: bool, message: String },
+    /// The work was fetched into the repository.
+    WorkCollected {
+        branch: Option<String>,
+        commit: Option<String>,
+        commits: u32,
+        diff_stat: Option<String>,
+    },
+    /// Something degraded that a person should know of.
+    Warned { message: String },
+    /// An attempt ended.
+    AttemptFinished { outcome: Outcome, usage: Usage, retry_at: Option<Timestamp> },
+}
+
+/// A tool call as it is logged: the arguments are valid JSON text, redacted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedCall {
+    pub call_id: String,
+    pub tool: String,
+    pub arguments: String,
+}

@@ -1,0 +1,22 @@
+//! What a run is: its ids, states, outcomes, events, usage, and whether it is tried again. Pure data
+//! and pure decisions; refuses all input and output.
+
+mod artifact;
+mod cancel;
+mod event;
+mod ids;
+mod outcome;
+mod retry;
+mod state;
+mod tool_name;
+mod usage;
+
+pub use artifact::Artifact;
+pub use cancel::{Cancel, CancelReason};
+pub use event::{Event, EventKind, LoggedCall, SealLine};
+pub use ids::{AttemptNo, BootId, CommitId, FencingToken, RunId, TaskName};
+pub use outcome::{DeadLetterClass, Outcome, OutcomeClass};
+pub use retry::{Backoff, Counters, Decision, RetryPolicy, decide};
+pub use state::{RunState, SkipReason, Trigger};
+pub use tool_name::NativeTool;
+pub use usage::{NanoUsd, Usage};

@@ -1,0 +1,47 @@
+//! The names of fleet's own tools.
+
+use serde::{Deserialize, Serialize};
+
+/// A tool that fleet itself provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NativeTool {
+    Bash,
+    RunPython,
+    ViewFile,
+    WriteFile,
+    EditFile,
+    TaskTracker,
+    PublishArtifact,
+}
+
+impl NativeTool {
+    /// Every native tool, in the order in which they are offered to the model.
+    pub const ALL: [NativeTool; 7] = [
+        NativeTool::Bash,
+        NativeTool::RunPython,
+        NativeTool::ViewFile,
+        NativeTool::WriteFile,
+        NativeTool::EditFile,
+        NativeTool::TaskTracker,
+        NativeTool::PublishArtifact,
+    ];
+
+    /// The name by which the model calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NativeTool::Bash => "bash",
+            NativeTool::RunPython => "run_python",
+            NativeTool::ViewFile => "view_file",
+            NativeTool::WriteFile => "write_file",
+            NativeTool::EditFile => "edit_file",
+            NativeTool::TaskTracker => "task_tracker",
+            NativeTool::PublishArtifact => "publish_artifact",
+        }
+    }
+
+    /// The tool of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.as_str() == text)
+    }
+}

@@ -1,0 +1,1 @@
+//! Ticks, claims, executes, finishes, recovers.

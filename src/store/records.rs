@@ -1,0 +1,161 @@
+//! What the runner gives to the store and takes from it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::run::{
+    Artifact, AttemptNo, BootId, CommitId, Counters, DeadLetterClass, Event, FencingToken, Outcome,
+    RunId, RunState, SkipReason, TaskName, Trigger, Usage,
+};
+
+/// A process that may hold runs. It is alive as long as its lock file in `holders/` is locked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Random, one a process.
+    pub instance: String,
+    pub pid: u32,
+    pub boot: BootId,
+}
+
+/// An occurrence to be inserted, unless (task, due) is there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewOccurrence {
+    pub run_id: RunId,
+    pub task: TaskName,
+    /// For manual triggers the instant of the asking.
+    pub due: Timestamp,
+    pub trigger: Trigger,
+    /// `Some`: recorded as not run, with the reason.
+    pub skip: Option<SkipReason>,
+    pub tags: Vec<String>,
+}
+
+/// Who claims, and how long the lease holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRequest {
+    pub holder: Holder,
+    pub now: Timestamp,
+    pub lease_until: Timestamp,
+    /// Claim this run and no other (`fleet task run`).
+    pub only: Option<RunId>,
+}
+
+/// A run that this process may carry out; every later write carries the token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedRun {
+    pub run_id: RunId,
+    pub task: TaskName,
+    pub due: Timestamp,
+    pub trigger: Trigger,
+    pub token: FencingToken,
+    /// The attempt that now begins, from 1.
+    pub attempt: AttemptNo,
+    pub counters: Counters,
+    /// What earlier attempts spent.
+    pub spent: Usage,
+    /// What earlier attempts did outside their worktree.
+    pub effects: Vec<OutsideEffect>,
+    /// Answer and outcome of the task's previous finished run.
+    pub previous_answer: Option<String>,
+    pub previous_outcome: Option<String>,
+}
+
+/// Something that an earlier attempt did outside its worktree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideEffect {
+    pub tool: String,
+    pub arguments: String,
+    pub result: String,
+}
+
+/// Facts about an attempt, known once it is under way. `None` leaves a column as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AttemptFacts {
+    pub bundle_commit: Option<CommitId>,
+    pub repo: Option<String>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub base_commit: Option<String>,
+    pub container: Option<String>,
+    pub model: Option<String>,
+    /// `enforced` or `best_effort`.
+    pub limits: Option<String>,
+    /// The seal report as JSON.
+    pub seal: Option<serde_json::Value>,
+}
+
+/// The one terminal transaction of an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptFinish {
+    pub at: Timestamp,
+    pub outcome: Outcome,
+    /// The run's next state: terminal, or `Scheduled` with `retry_at`.
+    pub state: RunState,
+    pub retry_at: Option<Timestamp>,
+    pub counters: Counters,
+    pub dead_letter: Option<DeadLetterClass>,
+    /// What this attempt spent.
+    pub usage: Usage,
+    pub answer: Option<String>,
+    pub output: Option<serde_json::Value>,
+    pub artifacts: Vec<Artifact>,
+    /// The branch that holds the work, where there is any, and its tip.
+    pub branch: Option<String>,
+    pub commit: Option<CommitId>,
+    pub diff_stat: Option<String>,
+    pub events: Vec<Event>,
+    /// Clean-up that must happen after this transaction, once, whatever happens: kept in the outbox
+    /// until it is done.
+    pub cleanup: Vec<serde_json::Value>,
+}
+
+/// A run that says it is running: an orphan when its holder is dead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenRun {
+    pub run_id: RunId,
+    pub task: TaskName,
+    pub attempt: AttemptNo,
+    pub token: FencingToken,
+    pub holder: Holder,
+    pub lease_until: Timestamp,
+    pub counters: Counters,
+    pub repo: Option<String>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub base_commit: Option<String>,
+    pub container: Option<String>,
+    pub bundle_commit: Option<CommitId>,
+    /// Spent by this attempt as far as its events tell; an unanswered paid call counts as its
+    /// estimate.
+    pub spent: Usage,
+}
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The run was claimed by somebody else, or ended: nothing was written.
+    #[error("run {0}: the lease was lost to a newer claim")]
+    LeaseLost(RunId),
+    #[error("no run with id {0}")]
+    RunNotFound(String),
+    #[error("{0} matches {1} runs: give more of the id")]
+    AmbiguousRun(String, u64),
+    /// The run is not in the state that the act needs.
+    #[error("run {run_id} is {state}, not {needed}")]
+    WrongState { run_id: RunId, state: &'static str, needed: &'static str },
+    #[error("cannot open the store {path}: {message}")]
+    Open { path: String, message: String },
+    /// The file is damaged.
+    #[error("the store {path} is damaged: {message}")]
+    Corrupt { path: String, message: String },
+    #[error("the store {path} has schema {found}, newer than this fleet's {known}")]
+    TooNew { path: String, found: i64, known: i64 },
+    #[error("the store failed while it {doing}")]
+    Sql {
+        doing: &'static str,
+        #[source]
+        source: rusqlite::Error,
+    },
+    #[error("the store is closed")]
+    Closed,
+}

@@ -1,0 +1,16 @@
+//! The integration tests: the real binary and library against real Podman, git, SQLite and HTTP.
+
+mod agent;
+mod bundle;
+mod cli;
+mod config;
+mod crash;
+mod env;
+mod model_openai;
+mod runs;
+mod sandbox;
+mod schedule;
+mod status;
+mod store;
+mod structure;
+mod worktree;

@@ -1,0 +1,1 @@
+//! Behaviour of `model_openai`.
