@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs what the tests need and runs the whole suite: format, lints, documentation, licences, unit
+# and integration tests with real Podman, git, SQLite and Chromium. May be run again.
+#
+#   scripts/test.sh [NEXTEST ARGUMENTS…]
+#
+# As root the checks run as root and the tests as an unprivileged user, because fleet refuses to run
+# as root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/host.sh
+. scripts/host.sh
+LOG=$(mktemp "${TMPDIR:-/tmp}/fleet-test.XXXXXX")
+started=$SECONDS
+export CARGO_TERM_COLOR=never
+
+say "Packages: ${SANDBOX_PACKAGES[*]} ${BUILD_PACKAGES[*]} chromium"
+install_packages "${SANDBOX_PACKAGES[@]}" "${BUILD_PACKAGES[@]}" chromium
+
+say "Rust toolchain, cargo-nextest, cargo-deny"
+need_rust .
+for tool in cargo-nextest cargo-deny; do
+    command -v $tool >/dev/null || { note "installing $tool"; cargo install --locked --quiet $tool; }
+done
+
+say "Format, lints, documentation, licences"
+cargo fmt --check
+cargo clippy --locked --all-targets --quiet -- -D warnings
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
+cargo deny --offline --log-level error check bans licenses sources
+
+say "Building the tests"
+work=$(mktemp -d "${TMPDIR:-/tmp}/fleet-suite.XXXXXX")
+trap 'rm -rf "$work"; rm -f "$LOG"' EXIT
+cargo nextest archive --locked --archive-file "$work/suite.tar.zst"
+# A copy of the source that the unprivileged user can read, without the build directory.
+mkdir "$work/source"
+git ls-files -co --exclude-standard -z | tar --null -T - -cf - | tar -xf - -C "$work/source"
+
+say "The suite"
+if [ "$(id -u)" = 0 ]; then
+    make_service_user
+    chown -R "$SERVICE_USER:" "$work"
+fi
+chmod 0755 "$work"
+nextest=$(command -v cargo-nextest)
+install -m 0755 "$nextest" "$work/cargo-nextest"
+as_service_user bash -c 'cd "$1/source" && exec "$1/cargo-nextest" nextest run \
+    --archive-file "$1/suite.tar.zst" --workspace-remap "$1/source" "${@:2}"' suite "$work" "$@"
+
+note "done in $((SECONDS - started)) s"

@@ -1,0 +1,97 @@
+//! From a task's model to something that answers: providers of the bundle, keys of the environment,
+//! recorded sessions.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use crate::agent::{ModelChoice, Price};
+use crate::bundle::{Bundle, PriceEntry, ProviderKind, Script, Task};
+use crate::clock::Clock;
+use crate::model::{Fault, HttpClient, Model, OpenAiModel, ScriptedModel, ScriptedTurn, ScriptedTurns};
+use crate::run::{NanoUsd, Outcome, OutcomeClass};
+use crate::secrets::Redactor;
+
+/// What a model costs when neither the provider nor the bundle says: high enough that a ceiling
+/// fires early rather than late. Every cost computed from it is marked as an estimate.
+const CAUTIOUS_PRICE: Price = Price {
+    input_per_million: NanoUsd(15_000_000_000),
+    cached_per_million: NanoUsd(15_000_000_000),
+    output_per_million: NanoUsd(75_000_000_000),
+};
+
+/// Makes models for tasks; holds the one HTTP client.
+#[derive(Clone)]
+pub struct ModelFactory {
+    pub http: HttpClient,
+    pub clock: Clock,
+    pub redactor: Redactor,
+}
+
+impl ModelFactory {
+    /// The model that answers a task, or the outcome of a run that cannot have one.
+    pub fn make(&self, bundle: &Bundle, task: &Task, attempt: u32) -> Result<ModelChoice, Outcome> {
+        let provider = bundle.providers.get(&task.model.provider).ok_or_else(|| {
+            config(format!("task {} names the provider {:?}, which bundle {} does not have", task.name, task.model.provider, bundle.commit))
+        })?;
+        let display_name = format!("{}/{}", task.model.provider, task.model.model);
+        let model: Arc<dyn Model> = match &provider.kind {
+            ProviderKind::Scripted => {
+                let script = task.script.as_deref().ok_or_else(|| {
+                    config(format!("task {} has no recorded session for the scripted provider", task.name))
+                })?;
+                Arc::new(ScriptedModel::new(turns_of(script, attempt), self.clock.clone()))
+            }
+            ProviderKind::OpenAi { base_url, api_key_env } => Arc::new(OpenAiModel::new(
+                provider.name.clone(),
+                base_url.clone(),
+                self.key(api_key_env.as_deref(), &provider.name)?,
+                self.http.clone(),
+            )),
+        };
+        let (price, price_is_estimate) = price(bundle, &display_name, &provider.kind);
+        Ok(ModelChoice {
+            model,
+            name: task.model.model.clone(),
+            display_name,
+            price,
+            price_is_estimate,
+            temperature: task.temperature,
+        })
+    }
+
+    fn key(&self, variable: Option<&str>, provider: &str) -> Result<Option<SecretString>, Outcome> {
+        let Some(variable) = variable else { return Ok(None) };
+        match std::env::var(variable) {
+            Ok(key) if !key.is_empty() => {
+                self.redactor.register(&key);
+                Ok(Some(SecretString::from(key)))
+            }
+            _ => Err(config(format!(
+                "the environment variable {variable} (api_key_env of provider {provider}) is not set: set it for the daemon and replay the run"
+            ))),
+        }
+    }
+}
+
+fn config(reason: String) -> Outcome {
+    Outcome::failed(OutcomeClass::Config, reason)
+}
+
+fn price(bundle: &Bundle, display_name: &str, kind: &ProviderKind) -> (Price, bool) {
+    let known = bundle.pricing.overrides.get(display_name).or(bundle.pricing.fallback.as_ref());
+    match (known, kind) {
+        (Some(entry), _) => (price_of(entry), false),
+        // A recorded session costs what its turns say.
+        (None, ProviderKind::Scripted) => (Price { input_per_million: NanoUsd(0), cached_per_million: NanoUsd(0), output_per_million: NanoUsd(0) }, false),
+        (None, ProviderKind::OpenAi { .. }) => (CAUTIOUS_PRICE, true),
+    }
+}
+
+fn price_of(entry: &PriceEntry) -> Price {
+    Price {
+        input_per_million: entry.input,
+        cached_per_million: entry.cached,
+        output_per_million: entry.output,
+    }
+}
