@@ -1,1 +1,48 @@
-//! Ticks, claims, executes, finishes, recovers.
+//! Ticks, claims, executes, finishes, recovers: everything between a due instant and its terminal
+//! row. Owns the order of things; SQL, git, containers and models are asked for by name.
+
+mod agenda;
+mod bundles;
+mod cleanup;
+mod collect;
+mod context;
+mod execute;
+mod finish;
+mod heartbeat;
+mod holder;
+mod lease;
+mod models;
+mod prompt;
+mod recover;
+mod script;
+mod serve_lock;
+mod service;
+mod session_log;
+mod sweep;
+mod task_run;
+mod wake;
+mod workspace;
+
+pub use bundles::{BundleKeeper, BundleState, StartError};
+pub use context::{Context, OpenError, new_run_id};
+pub use heartbeat::Heartbeat;
+pub use holder::{HolderError, is_alive};
+pub use serve_lock::{ServeLock, ServeLockError};
+pub use service::{Service, Signal};
+pub use task_run::{TaskRun, TaskRunError};
+pub use wake::Wake;
+
+/// An error and its causes in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

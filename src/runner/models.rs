@@ -6,9 +6,10 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use crate::agent::{ModelChoice, Price};
-use crate::bundle::{Bundle, PriceEntry, ProviderKind, Script, Task};
+use super::script;
+use crate::bundle::{Bundle, PriceEntry, ProviderKind, Task};
 use crate::clock::Clock;
-use crate::model::{Fault, HttpClient, Model, OpenAiModel, ScriptedModel, ScriptedTurn, ScriptedTurns};
+use crate::model::{HttpClient, Model, OpenAiModel, ScriptCursor, ScriptedModel};
 use crate::run::{NanoUsd, Outcome, OutcomeClass};
 use crate::secrets::Redactor;
 
@@ -29,8 +30,9 @@ pub struct ModelFactory {
 }
 
 impl ModelFactory {
-    /// The model that answers a task, or the outcome of a run that cannot have one.
-    pub fn make(&self, bundle: &Bundle, task: &Task, attempt: u32) -> Result<ModelChoice, Outcome> {
+    /// The model that answers a task, or the outcome of a run that cannot have one. `served_faults` is
+    /// how many requests failed in the run's earlier attempts: a recorded fault counts per run.
+    pub fn make(&self, bundle: &Bundle, task: &Task, served_faults: u32) -> Result<ModelChoice, Outcome> {
         let provider = bundle.providers.get(&task.model.provider).ok_or_else(|| {
             config(format!("task {} names the provider {:?}, which bundle {} does not have", task.name, task.model.provider, bundle.commit))
         })?;
@@ -40,7 +42,8 @@ impl ModelFactory {
                 let script = task.script.as_deref().ok_or_else(|| {
                     config(format!("task {} has no recorded session for the scripted provider", task.name))
                 })?;
-                Arc::new(ScriptedModel::new(turns_of(script, attempt), self.clock.clone()))
+                let turns = Arc::new(script::turns(script, served_faults));
+                Arc::new(ScriptedModel::new(provider.name.clone(), turns, ScriptCursor::default(), self.clock.clone()))
             }
             ProviderKind::OpenAi { base_url, api_key_env } => Arc::new(OpenAiModel::new(
                 provider.name.clone(),

@@ -1,0 +1,81 @@
+//! Everything that carrying out a run needs, opened once per process.
+
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use super::holder::{self, HolderError, HolderLock};
+use super::models::ModelFactory;
+use crate::clock::Clock;
+use crate::config::{Config, StateDir};
+use crate::model::{HttpClient, ModelError};
+use crate::run::RunId;
+use crate::sandbox::{Podman, PreflightError, SealReport, preflight};
+use crate::secrets::Redactor;
+use crate::store::{Store, StoreError};
+
+/// Shared by every run of a process.
+pub struct Context {
+    pub config: Config,
+    pub store: Store,
+    pub clock: Clock,
+    pub redactor: Redactor,
+    pub models: ModelFactory,
+    pub podman: Podman,
+    pub seal: SealReport,
+    pub holder: HolderLock,
+}
+
+/// Why nothing can be run here. Each says the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot make the state directory {path}")]
+    StateDir { path: String, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+    #[error(transparent)]
+    Http(#[from] ModelError),
+}
+
+impl Context {
+    /// Opens the store, checks the sandbox and becomes a holder. Nothing is left behind on failure
+    /// but the state directory itself.
+    pub async fn open(config: Config, clock: Clock, redactor: Redactor) -> Result<Arc<Self>, OpenError> {
+        make_private(&config.state)?;
+        let store = Store::open(&config.state.database(), redactor.clone())?;
+        let podman = Podman::connect(&config)?;
+        let seal = preflight(&podman, &config).await?;
+        if !seal.limits_enforced() {
+            warn!(limits = "best_effort", "this host does not enforce every limit: rlimits stand in, and every run says so");
+        }
+        let holder = HolderLock::acquire(&config.state)?;
+        holder::sweep_dead(&config.state);
+        let models = ModelFactory { http: HttpClient::new()?, clock: clock.clone(), redactor: redactor.clone() };
+        info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
+        Ok(Arc::new(Context { config, store, clock, redactor, models, podman, seal, holder }))
+    }
+
+    /// A fresh run id.
+    pub fn new_run_id(&self) -> Result<RunId, HolderError> {
+        new_run_id(&self.clock)
+    }
+}
+
+/// A fresh run id, from the clock and 30 random bits.
+pub fn new_run_id(clock: &Clock) -> Result<RunId, HolderError> {
+    let mut random = [0_u8; 4];
+    getrandom::fill(&mut random).map_err(|error| HolderError::Random(error.to_string()))?;
+    let millis = u64::try_from(clock.now().as_millisecond()).unwrap_or(0);
+    Ok(RunId::from_parts(millis, u32::from_le_bytes(random)))
+}
+
+/// Makes the state directory for its owner alone: the workspaces of private repositories lie in it.
+fn make_private(state: &StateDir) -> Result<(), OpenError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let failed = |source| OpenError::StateDir { path: state.root().display().to_string(), source };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state.root()).map_err(failed)
+}

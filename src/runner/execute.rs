@@ -1,0 +1,300 @@
+//! Carries out one claimed run: worktree, container, agent, collection, terminal transaction. The one
+//! path of `fleet serve`, `fleet task run` and replays.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+use tracing::{error, info};
+
+use super::collect::{Collector, Work};
+use super::finish::{Ending, finish};
+use super::prompt;
+use super::session_log::SessionLog;
+use super::{Context, cleanup, lease, workspace};
+use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
+use crate::bundle::{Bundle, Task};
+use crate::run::{
+    Cancel, CancelReason, EventKind, NativeTool, Outcome, OutcomeClass, RunState,
+};
+use crate::sandbox::{PendingSandbox, Sandbox};
+use crate::store::{AttemptFacts, ClaimedRun, StoreError};
+use crate::worktree::Checkout;
+
+/// Events that may wait to be stored before the run has to.
+const LOG_CAPACITY: usize = 256;
+/// The longest that one command or cell may take.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
+/// Bytes of a tool's output that the model sees.
+const OUTPUT_LIMIT_BYTES: usize = 64 * 1024;
+
+/// A claimed run with what it needs.
+pub struct Execution {
+    pub context: Arc<Context>,
+    pub bundle: Arc<Bundle>,
+    pub claimed: ClaimedRun,
+    pub cancel: Cancel,
+}
+
+/// Carries out the run's next attempt to its terminal transaction and cleans up behind it. Returns
+/// the state in which it left the run. A panic on the way ends the run as `panic`.
+pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
+    let Execution { context, bundle, claimed, cancel } = execution;
+    let task = bundle.tasks.get(&claimed.task).cloned();
+    let attempt = Attempt { context: &context, bundle: &bundle, claimed: &claimed, cancel: &cancel };
+    let ended = AssertUnwindSafe(attempt.carry_out(task.as_deref())).catch_unwind().await;
+    let (checkout, ending) = ended.unwrap_or_else(|_| {
+        error!(run.id = %claimed.run_id, attempt = claimed.attempt, "the run panicked");
+        let reason = "fleet itself failed while it carried out the run: see the daemon's log";
+        (None, Ending::bare(Outcome::failed(OutcomeClass::Panic, reason)))
+    });
+    if cancel.reason() == Some(CancelReason::LeaseLost) {
+        return Err(StoreError::LeaseLost(claimed.run_id.clone()));
+    }
+    let state = finish(&context, task.as_deref(), &claimed, checkout.as_ref(), ending).await?;
+    if state == RunState::Scheduled {
+        cleanup::of_run(&context, &claimed.run_id).await?;
+    }
+    Ok(state)
+}
+
+/// One attempt under way.
+struct Attempt<'a> {
+    context: &'a Arc<Context>,
+    bundle: &'a Arc<Bundle>,
+    claimed: &'a ClaimedRun,
+    cancel: &'a Cancel,
+}
+
+/// A task that ends when this is dropped.
+struct Attached(JoinHandle<()>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Attempt<'_> {
+    async fn carry_out(&self, task: Option<&Task>) -> (Option<Checkout>, Ending) {
+        let Some(task) = task else {
+            let reason = format!("task {} is not in bundle {}", self.claimed.task, self.bundle.commit);
+            return (None, Ending::bare(Outcome::failed(OutcomeClass::Config, reason)));
+        };
+        let _lease = Attached(tokio::spawn(lease::keep(
+            self.context.store.clone(),
+            self.context.clock.clone(),
+            self.claimed.run_id.clone(),
+            self.claimed.token,
+            self.cancel.clone(),
+        )));
+        let (events, requests) = EventSink::channel(LOG_CAPACITY);
+        let log = tokio::spawn(self.session_log().persist(requests));
+        let ended = self.attempt(task, events).await;
+        // Every sender is dropped by now: the log ends once all is stored.
+        if log.await.is_err() {
+            self.cancel.cancel(CancelReason::StoreFailed);
+        }
+        match ended {
+            Ok((checkout, ending)) => (Some(checkout), ending),
+            Err(outcome) => (None, Ending::bare(outcome)),
+        }
+    }
+
+    fn session_log(&self) -> SessionLog {
+        SessionLog {
+            store: self.context.store.clone(),
+            clock: self.context.clock.clone(),
+            run: self.claimed.run_id.clone(),
+            token: self.claimed.token,
+            attempt: self.claimed.attempt,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    async fn attempt(&self, task: &Task, events: EventSink) -> Result<(Checkout, Ending), Outcome> {
+        info!(run.id = %self.claimed.run_id, task.id = %task.name, attempt = self.claimed.attempt, bundle.commit = %self.bundle.commit, "claimed run");
+        let started = EventKind::AttemptStarted {
+            bundle_commit: self.bundle.commit.as_str().to_owned(),
+            holder_pid: self.context.holder.holder().pid,
+        };
+        events.record(started).await.map_err(|_| interrupted())?;
+        self.clear_earlier_attempt().await?;
+        let deadline = self.wall_deadline(task);
+        let _wall = deadline.map(|deadline| self.watch_wall_time(deadline));
+        let model = self.context.models.make(self.bundle, task, self.served_faults().await?)?;
+        let model_name = model.display_name.clone();
+        let began = std::time::Instant::now();
+        let checkout = workspace::create(self.context, task, self.claimed).await?;
+        let _ = events.record(worktree_ready(&checkout, began.elapsed())).await;
+        self.record_facts(&checkout, model_name).await?;
+        let rendered = prompt::render(self.context, task, self.claimed, &checkout)?;
+        let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, &checkout);
+        let sandbox = workspace::start(self.context, spec.clone(), events.clone());
+        let input = self.agent_input(task, &checkout, model, rendered, deadline, sandbox.clone(), events.clone());
+        let end = agent::run(input).await;
+        let collector = Collector {
+            context: self.context,
+            checkout: &checkout,
+            spec,
+            run: self.claimed.run_id.as_str(),
+            attempt: self.claimed.attempt,
+            events,
+        };
+        let (sandbox, work) = self.collect(collector, sandbox, end.artifacts.clone()).await;
+        close_later(sandbox);
+        Ok((checkout, ending(end, work)))
+    }
+
+    /// What an earlier attempt of this run may have left: its container must be gone before its
+    /// overlay is made anew.
+    async fn clear_earlier_attempt(&self) -> Result<(), Outcome> {
+        if self.claimed.attempt == 1 {
+            return Ok(());
+        }
+        let failed = |message: String| Outcome::failed(OutcomeClass::Transient, message);
+        cleanup::of_run(self.context, &self.claimed.run_id).await.map_err(|error| failed(error.to_string()))?;
+        self.context.podman.remove_run(self.claimed.run_id.as_str()).await.map_err(|error| failed(error.to_string()))
+    }
+
+    /// How many model requests failed in earlier attempts.
+    async fn served_faults(&self) -> Result<u32, Outcome> {
+        if self.claimed.attempt == 1 {
+            return Ok(0);
+        }
+        let run = self.claimed.run_id.clone();
+        let events = self.context.store.events_after(run, 0, u32::MAX).await;
+        let events = events.map_err(|error| Outcome::failed(OutcomeClass::Transient, error.to_string()))?;
+        let failed = events.iter().filter(|row| matches!(row.event.kind, EventKind::ModelFailed { .. }));
+        Ok(u32::try_from(failed.count()).unwrap_or(u32::MAX))
+    }
+
+    /// min(task, FLEET_TASK_WALL_TIMEOUT), from now.
+    fn wall_deadline(&self, task: &Task) -> Option<Timestamp> {
+        let ceilings = [task.limits.wall_timeout, self.context.config.task_wall_timeout];
+        let ceiling = ceilings.into_iter().flatten().min()?;
+        Some(self.context.clock.now() + ceiling)
+    }
+
+    fn watch_wall_time(&self, deadline: Timestamp) -> Attached {
+        let (clock, cancel) = (self.context.clock.clone(), self.cancel.clone());
+        Attached(tokio::spawn(async move {
+            clock.sleep_until(deadline).await;
+            cancel.cancel(CancelReason::WallTimeout);
+        }))
+    }
+
+    async fn record_facts(&self, checkout: &Checkout, model: String) -> Result<(), Outcome> {
+        let facts = AttemptFacts {
+            bundle_commit: Some(self.bundle.commit.clone()),
+            repo: Some(checkout.repo_root.display().to_string()),
+            worktree: Some(checkout.path.display().to_string()),
+            branch: checkout.branch.clone(),
+            base_commit: Some(checkout.base_commit.clone()),
+            container: None,
+            model: Some(model),
+            limits: Some(self.context.seal.limits.clone()),
+            seal: serde_json::to_value(&self.context.seal).ok(),
+        };
+        let stored = self.context.store.set_attempt_facts(self.claimed.run_id.clone(), self.claimed.token, facts).await;
+        stored.map_err(|error| {
+            error!(run.id = %self.claimed.run_id, error = %error, "cannot record the attempt: the run ends");
+            self.cancel.cancel(match error {
+                StoreError::LeaseLost(_) => CancelReason::LeaseLost,
+                _ => CancelReason::StoreFailed,
+            });
+            interrupted()
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the loop's input is assembled here and nowhere else")]
+    fn agent_input(
+        &self,
+        task: &Task,
+        checkout: &Checkout,
+        model: agent::ModelChoice,
+        rendered: prompt::Rendered,
+        deadline: Option<Timestamp>,
+        sandbox: PendingSandbox,
+        events: EventSink,
+    ) -> AgentInput {
+        AgentInput {
+            model,
+            system_prompt: rendered.system,
+            user_prompt: rendered.user,
+            tools: NativeTool::ALL.to_vec(),
+            limits: Limits {
+                max_cost: task.limits.max_cost,
+                max_total_tokens: task.limits.max_total_tokens,
+                max_iterations: task.limits.max_iterations,
+                wall_deadline: deadline,
+            },
+            wind_down_fraction: self.context.config.budget_winddown_fraction,
+            spent_before: self.claimed.spent,
+            completion: Completion {
+                artifacts: task.completion.artifacts.clone(),
+                shell: task.completion.shell.clone(),
+                required_tools: task.completion.required_tools.clone(),
+            },
+            sandbox,
+            workspace_path: checkout.path.display().to_string(),
+            tool_timeout: TOOL_TIMEOUT,
+            python_cell_timeout: self.context.config.python_cell_timeout,
+            output_limit_bytes: OUTPUT_LIMIT_BYTES,
+            events,
+            clock: self.context.clock.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// Collects, unless the run may not be written any more.
+    async fn collect(
+        &self,
+        collector: Collector<'_>,
+        sandbox: PendingSandbox,
+        published: Vec<crate::run::Artifact>,
+    ) -> (Option<Arc<dyn Sandbox>>, Work) {
+        let sandbox = sandbox.await.ok();
+        let ownerless = matches!(self.cancel.reason(), Some(CancelReason::LeaseLost | CancelReason::StoreFailed));
+        if ownerless || sandbox.is_none() {
+            return (sandbox, Work::default());
+        }
+        let work = collector.collect(sandbox.clone(), published).await;
+        (sandbox, work)
+    }
+}
+
+fn worktree_ready(checkout: &Checkout, took: Duration) -> EventKind {
+    EventKind::WorktreeReady {
+        path: checkout.path.display().to_string(),
+        branch: checkout.branch.clone(),
+        base_commit: checkout.base_commit.clone(),
+        duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Ends the container beside the terminal transaction. The clean-up job of that transaction removes
+/// what this leaves, whatever happens to this process.
+fn close_later(sandbox: Option<Arc<dyn Sandbox>>) {
+    if let Some(sandbox) = sandbox {
+        tokio::spawn(async move { sandbox.close().await });
+    }
+}
+
+/// A run whose work could not be collected did not succeed, whatever its checks say.
+fn ending(end: AgentEnd, work: Work) -> Ending {
+    let outcome = match (&work.lost, end.outcome.class) {
+        (Some(lost), OutcomeClass::Success) => {
+            Outcome::failed(OutcomeClass::Transient, format!("the work was not collected: {lost}"))
+        }
+        _ => end.outcome,
+    };
+    Ending { outcome, usage: end.usage, answer: end.answer, work }
+}
+
+fn interrupted() -> Outcome {
+    Outcome::failed(OutcomeClass::Interrupted, "the session log could not be written")
+}

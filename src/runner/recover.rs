@@ -1,0 +1,127 @@
+//! Resolves what a dead process left: its containers end, its work is salvaged, its runs become
+//! interrupted attempts, and the retry policy decides what follows.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use super::collect::{Collector, Work};
+use super::finish::{Ending, finish};
+use super::session_log::SessionLog;
+use super::{Context, cleanup, holder, lease, workspace};
+use crate::agent::EventSink;
+use crate::bundle::Bundle;
+use crate::run::{Cancel, Outcome, OutcomeClass, RunState, Trigger};
+use crate::sandbox;
+use crate::store::{ClaimedRun, OpenRun, StoreError};
+use crate::worktree::Checkout;
+
+/// Resolves every run whose holder is dead. Runs of living processes are left alone.
+pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(), StoreError> {
+    sweep_containers(context).await;
+    for open in context.store.open_runs().await? {
+        if is_alive(context, &open) {
+            continue;
+        }
+        match resolve(context, bundle, open).await {
+            Ok(()) => {}
+            // Another process resolved it first.
+            Err(StoreError::LeaseLost(run)) => info!(run.id = %run, "the orphan was resolved by another process"),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Ends the containers of dead processes.
+pub async fn sweep_containers(context: &Context) {
+    let alive = |instance: &str| holder::is_alive(&context.config.state, instance);
+    match sandbox::sweep(&context.podman, &alive).await {
+        Ok(0) => {}
+        Ok(removed) => info!(removed, "removed containers of dead processes"),
+        Err(error) => warn!(error = %error, "cannot sweep containers: tried again in an hour"),
+    }
+}
+
+fn is_alive(context: &Context, open: &OpenRun) -> bool {
+    open.holder.boot == context.holder.holder().boot
+        && holder::is_alive(&context.config.state, &open.holder.instance)
+}
+
+async fn resolve(context: &Arc<Context>, bundle: &Arc<Bundle>, open: OpenRun) -> Result<(), StoreError> {
+    let until = context.clock.now() + lease::LEASE;
+    let holder = context.holder.holder().clone();
+    let token = context.store.take_over(open.run_id.clone(), open.token, holder, until).await?;
+    let claimed = ClaimedRun {
+        run_id: open.run_id.clone(),
+        task: open.task.clone(),
+        // Not read by what follows.
+        due: context.clock.now(),
+        trigger: Trigger::Schedule,
+        token,
+        attempt: open.attempt,
+        counters: open.counters,
+        spent: open.spent,
+        effects: Vec::new(),
+        previous_answer: None,
+        previous_outcome: None,
+        previous_branch: None,
+    };
+    let (checkout, work) = salvage(context, bundle, &claimed, open.worktree.as_deref()).await;
+    let reason = format!("the process that carried it out ended (pid {})", open.holder.pid);
+    let ending = Ending {
+        outcome: Outcome::failed(OutcomeClass::Interrupted, reason),
+        usage: open.spent,
+        answer: None,
+        work,
+    };
+    let task = bundle.tasks.get(&open.task).map(AsRef::as_ref);
+    let state = finish(context, task, &claimed, checkout.as_ref(), ending).await?;
+    if state == RunState::Scheduled {
+        cleanup::of_run(context, &open.run_id).await?;
+    }
+    Ok(())
+}
+
+/// Commits what the dead attempt left in its overlay.
+async fn salvage(
+    context: &Arc<Context>,
+    bundle: &Arc<Bundle>,
+    claimed: &ClaimedRun,
+    worktree: Option<&str>,
+) -> (Option<Checkout>, Work) {
+    let Some(path) = worktree else { return (None, Work::default()) };
+    let checkout = match Checkout::reopen(PathBuf::from(path)).await {
+        Ok(checkout) => checkout,
+        Err(error) => {
+            warn!(run.id = %claimed.run_id, error = %error, "the worktree of the dead attempt is gone");
+            return (None, Work::default());
+        }
+    };
+    let (events, requests) = EventSink::channel(16);
+    let log = SessionLog {
+        store: context.store.clone(),
+        clock: context.clock.clone(),
+        run: claimed.run_id.clone(),
+        token: claimed.token,
+        attempt: claimed.attempt,
+        cancel: Cancel::default(),
+    };
+    let log = tokio::spawn(log.persist(requests));
+    let task = bundle.tasks.get(&claimed.task).map(AsRef::as_ref);
+    let collector = Collector {
+        context,
+        checkout: &checkout,
+        spec: workspace::spec(context, bundle, task, claimed, &checkout),
+        run: claimed.run_id.as_str(),
+        attempt: claimed.attempt,
+        events,
+    };
+    let work = collector.salvage().await;
+    drop(collector);
+    if log.await.is_err() {
+        warn!(run.id = %claimed.run_id, "the log of the salvage was interrupted");
+    }
+    (Some(checkout), work)
+}

@@ -1,0 +1,96 @@
+//! One task, once, by hand, without a daemon: the same path as `fleet serve` from the claim on.
+
+use std::sync::Arc;
+
+use super::execute::{Execution, execute};
+use super::holder::HolderError;
+use super::{Context, cleanup, lease};
+use crate::bundle::{Bundle, Task};
+use crate::run::{Cancel, RunId, RunState, Trigger};
+use crate::store::{ClaimRequest, NewOccurrence, RunRow, StoreError};
+
+/// A task that runs in the foreground.
+pub struct TaskRun {
+    context: Arc<Context>,
+    bundle: Arc<Bundle>,
+    run: RunId,
+    cancel: Cancel,
+}
+
+/// Why it could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskRunError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+}
+
+impl TaskRun {
+    /// Records the occurrence and claims it in one transaction, so that no daemon on the same state
+    /// directory takes it.
+    pub fn new(context: Arc<Context>, bundle: Arc<Bundle>, cancel: Cancel) -> Result<Self, TaskRunError> {
+        let run = context.new_run_id()?;
+        Ok(TaskRun { context, bundle, run, cancel })
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Carries the run out, retries included, to its terminal state.
+    pub async fn carry_out(&self, task: &Task) -> Result<RunRow, TaskRunError> {
+        let now = self.context.clock.now();
+        let occurrence = NewOccurrence {
+            run_id: self.run.clone(),
+            task: task.name.clone(),
+            due: now,
+            trigger: Trigger::Manual,
+            skip: None,
+            tags: task.tags.clone(),
+        };
+        let mut claimed = Some(self.context.store.insert_and_claim(occurrence, self.claim()).await?);
+        loop {
+            if let Some(claimed) = claimed.take() {
+                let execution = Execution {
+                    context: self.context.clone(),
+                    bundle: self.bundle.clone(),
+                    claimed,
+                    cancel: self.cancel.clone(),
+                };
+                execute(execution).await?;
+            }
+            let row = self.context.store.run(self.run.clone()).await?;
+            if row.state.is_terminal() || self.cancel.reason().is_some() {
+                cleanup::run_due(&self.context).await?;
+                return Ok(row);
+            }
+            self.wait(&row).await;
+            claimed = self.context.store.claim_next(self.claim()).await?;
+        }
+    }
+
+    fn claim(&self) -> ClaimRequest {
+        let now = self.context.clock.now();
+        ClaimRequest {
+            holder: self.context.holder.holder().clone(),
+            now,
+            lease_until: now + lease::LEASE,
+            only: Some(self.run.clone()),
+        }
+    }
+
+    /// Until the retry is due. A daemon may claim it first: then its end is awaited.
+    async fn wait(&self, row: &RunRow) {
+        let soon = self.context.clock.now() + std::time::Duration::from_secs(1);
+        let until = match (row.state, row.retry_at) {
+            (RunState::Scheduled, Some(at)) => at.max(self.context.clock.now()),
+            _ => soon,
+        };
+        tokio::select! {
+            () = self.context.clock.sleep_until(until) => {}
+            _ = self.cancel.cancelled() => {}
+        }
+    }
+}

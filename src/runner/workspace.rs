@@ -1,0 +1,136 @@
+//! A run's worktree and container: asked for before the first model request, ready when the first
+//! tool needs them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+
+use super::Context;
+use crate::agent::EventSink;
+use crate::bundle::{Bundle, Task};
+use crate::run::{EventKind, Outcome, OutcomeClass};
+use crate::sandbox::{
+    ContainerLimits, GitMounts, PendingSandbox, PodmanSandbox, Sandbox, SandboxSpec, StartError,
+};
+use crate::store::ClaimedRun;
+use crate::worktree::{self, Checkout, CheckoutMode, CreateRequest, GitView, RepoSource, WorktreeError};
+
+/// Where a task's files come from.
+pub fn source(context: &Context, task: &Task) -> RepoSource {
+    match &task.repo {
+        Some(path) => RepoSource::Path(path.clone()),
+        None => RepoSource::Private {
+            task: task.name.as_str().to_owned(),
+            dir: context.config.state.repositories(),
+        },
+    }
+}
+
+/// The attempt's directory on the host: overlay, masks.
+pub fn attempt_dir(context: &Context, claimed: &ClaimedRun) -> PathBuf {
+    context.config.state.runs().join(format!("{}-{}", claimed.run_id, claimed.attempt))
+}
+
+/// Makes the attempt's worktree.
+pub async fn create(
+    context: &Context,
+    task: &Task,
+    claimed: &ClaimedRun,
+) -> Result<Checkout, Outcome> {
+    let base = match (&task.worktree.base_branch, &task.repo) {
+        (Some(branch), _) => Some(branch.clone()),
+        (None, Some(_)) => None,
+        // A private repository goes on from where the last successful run left it.
+        (None, None) => claimed.previous_branch.clone(),
+    };
+    let request = CreateRequest {
+        source: source(context, task),
+        task: task.name.as_str().to_owned(),
+        run_id: claimed.run_id.as_str().to_owned(),
+        attempt: claimed.attempt,
+        branch_prefix: task.worktree.branch_prefix.clone(),
+        base,
+        mode: if task.worktree.enabled { CheckoutMode::Branch } else { CheckoutMode::Plain },
+        run_dir: attempt_dir(context, claimed),
+        now: context.clock.now(),
+    };
+    worktree::create(request).await.map_err(|error| outcome_of(&error))
+}
+
+/// A missing or unusable repository needs a person; a full disk or a failed write may pass.
+fn outcome_of(error: &WorktreeError) -> Outcome {
+    let class = match error {
+        WorktreeError::Io { .. }
+        | WorktreeError::Gix { .. }
+        | WorktreeError::Git { .. }
+        | WorktreeError::GitTimeout { .. }
+        | WorktreeError::Interrupted(_) => OutcomeClass::Transient,
+        _ => OutcomeClass::Config,
+    };
+    Outcome::failed(class, format!("no worktree: {}", crate::runner::with_causes(error)))
+}
+
+/// What the run's container is made of.
+/// A task that the bundle no longer has gets the default limits: its work is only collected.
+pub fn spec(
+    context: &Context,
+    bundle: &Bundle,
+    task: Option<&Task>,
+    claimed: &ClaimedRun,
+    checkout: &Checkout,
+) -> SandboxSpec {
+    let limits = task.map(|task| task.limits.sandbox).unwrap_or_default();
+    SandboxSpec {
+        run_id: claimed.run_id.as_str().to_owned(),
+        task: claimed.task.as_str().to_owned(),
+        instance: context.holder.holder().instance.clone(),
+        boot: context.holder.holder().boot.as_str().to_owned(),
+        image: bundle.sandbox.image.clone().unwrap_or_else(|| context.seal.image_id.clone()),
+        runtime: bundle.sandbox.runtime.clone().or_else(|| Some(context.seal.runtime.clone())),
+        workspace: checkout.path.clone(),
+        git: checkout.git.as_ref().map(git_mounts),
+        limits: ContainerLimits {
+            memory_mb: limits.memory_mb,
+            cpus: limits.cpus,
+            pids: limits.pids,
+            disk_mb: limits.disk_mb,
+        },
+    }
+}
+
+fn git_mounts(view: &GitView) -> GitMounts {
+    GitMounts {
+        git_dir: view.git_dir.clone(),
+        upper: view.upper.clone(),
+        work: view.work.clone(),
+        masks: view.masks.clone(),
+    }
+}
+
+/// Starts the container at once, in a task of its own, and hands out the wait for it.
+pub fn start(context: &Arc<Context>, spec: SandboxSpec, events: EventSink) -> PendingSandbox {
+    let context = context.clone();
+    let begun = tokio::spawn(async move {
+        let began = Instant::now();
+        let sandbox = PodmanSandbox::start(&context.podman, &context.seal, spec).await?;
+        let ready = EventKind::SandboxReady {
+            container: sandbox.container().to_owned(),
+            image_id: context.seal.image_id.clone(),
+            runtime: context.seal.runtime.clone(),
+            limits: context.seal.limits.clone(),
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        // A closed log ends the run by itself.
+        let _ = events.record(ready).await;
+        Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
+    });
+    async move {
+        begun.await.unwrap_or_else(|_| {
+            Err(StartError { message: "the start was interrupted".to_owned(), transient: true })
+        })
+    }
+    .boxed()
+    .shared()
+}
