@@ -67,6 +67,8 @@ pub struct AgentInput {
     pub limits: Limits,
     /// What earlier attempts of the run spent: counts against the ceilings.
     pub spent_before: Usage,
+    /// The share of a ceiling from which on the model is told to wrap up (default 0.8); 1 never tells.
+    pub wind_down_fraction: f64,
     pub completion: Completion,
     pub sandbox: PendingSandbox,
     pub workspace_path: String,

@@ -2,8 +2,19 @@
 //! and time. Knows no bundle, no SQL and no git: its input is rendered by the runner, its events go
 //! down one bounded, ordered channel.
 
+mod attempt;
+mod containment;
+mod dispatch;
 mod event_sink;
+mod gates;
+mod guard;
+mod history;
 mod input;
+mod ledger;
+pub mod prompt;
+mod repeat_guard;
+mod request;
 
+pub use attempt::run;
 pub use event_sink::{EventSink, LogClosed, LogRequest};
 pub use input::{AgentEnd, AgentInput, Completion, Limits, ModelChoice, Price};

@@ -1,8 +1,13 @@
 //! One request to a language model and its one answer, whatever the wire format. Owns the wire
-//! formats, error classes and prices; refuses to know of tools, budgets or runs.
+//! formats and error classes; refuses to know of tools, budgets or runs.
 
+mod fault;
+mod scripted;
 mod types;
 
+pub use scripted::{
+    ScriptCursor, ScriptTurns, ScriptedCall, ScriptedFault, ScriptedModel, ScriptedTurn,
+};
 pub use types::{
     Answer, CallRequest, Message, Model, ModelError, ModelErrorClass, Request, StopReason,
     ToolResult, ToolSpec, WireUsage,

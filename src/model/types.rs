@@ -54,7 +54,8 @@ pub struct Request {
     /// The model's name as the provider knows it.
     pub model: String,
     pub system: Arc<str>,
-    pub messages: Vec<Message>,
+    /// Shared, so that a request of a long history costs pointers and not copies.
+    pub messages: Vec<Arc<Message>>,
     pub tools: Arc<[ToolSpec]>,
     pub temperature: Option<f64>,
     /// Upper bound of the answer's tokens, where one is wanted.
@@ -69,6 +70,25 @@ pub enum StopReason {
     /// The answer was cut off: its calls must not be executed.
     Length,
     Refused,
+}
+
+impl StopReason {
+    /// The stable name: as in the session log and in recorded sessions.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StopReason::EndTurn => "end_turn",
+            StopReason::ToolCalls => "tool_calls",
+            StopReason::Length => "length",
+            StopReason::Refused => "refused",
+        }
+    }
+
+    /// The reason of that stable name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::EndTurn, Self::ToolCalls, Self::Length, Self::Refused]
+            .into_iter()
+            .find(|reason| reason.as_str() == text)
+    }
 }
 
 /// Usage as the provider reported it.
@@ -106,6 +126,18 @@ pub enum ModelErrorClass {
     Cancelled,
 }
 
+impl ModelErrorClass {
+    /// The stable name: as in the session log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ModelErrorClass::Transient => "transient",
+            ModelErrorClass::ContextOverflow => "context_overflow",
+            ModelErrorClass::Config => "config",
+            ModelErrorClass::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// A failed request. The message names the provider, the status and the provider's words, never a
 /// key or the prompt.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -116,6 +148,8 @@ pub struct ModelError {
     pub message: String,
     /// From `Retry-After`, capped.
     pub retry_after: Option<Duration>,
+    /// The provider had begun to answer, so it may charge for the request.
+    pub perhaps_billed: bool,
 }
 
 /// A wire format that answers one request. It does not retry.

@@ -1,2 +1,121 @@
 //! What the model may call: a closed enum with a file per tool. Owns argument parsing, the calls into
 //! the sandbox and the bounding of output; refuses to run anything on the host.
+
+mod arguments;
+mod bash;
+mod catalog;
+mod context;
+mod edit_file;
+pub mod output;
+mod publish_artifact;
+mod run_python;
+mod task_tracker;
+mod view_file;
+mod write_file;
+
+pub use arguments::{ArgumentError, parse_arguments};
+pub use catalog::{ToolDescription, describe};
+pub use context::{Change, ToolContext, ToolFailure, ToolOutput};
+pub use publish_artifact::{ArtifactList, MAX_ARTIFACTS, workspace_relative};
+pub use task_tracker::{ItemStatus, Plan, PlanItem};
+
+use serde_json::Value;
+
+use crate::run::NativeTool;
+
+/// Whether what runs in the sandbox can reach beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    Sealed,
+    Open,
+}
+
+/// A call whose arguments are valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolCall {
+    Bash(bash::Arguments),
+    RunPython(run_python::Arguments),
+    ViewFile(view_file::Arguments),
+    WriteFile(write_file::Arguments),
+    EditFile(edit_file::Arguments),
+    TaskTracker(task_tracker::Arguments),
+    PublishArtifact(publish_artifact::Arguments),
+}
+
+impl ToolCall {
+    /// Checks the arguments of a call. Unknown arguments are refused by name.
+    pub fn parse(tool: NativeTool, arguments: Value) -> Result<Self, ArgumentError> {
+        Ok(match tool {
+            NativeTool::Bash => ToolCall::Bash(arguments::decode(tool, arguments)?),
+            NativeTool::RunPython => ToolCall::RunPython(arguments::decode(tool, arguments)?),
+            NativeTool::ViewFile => ToolCall::ViewFile(arguments::decode(tool, arguments)?),
+            NativeTool::WriteFile => ToolCall::WriteFile(arguments::decode(tool, arguments)?),
+            NativeTool::EditFile => ToolCall::EditFile(arguments::decode(tool, arguments)?),
+            NativeTool::TaskTracker => ToolCall::TaskTracker(arguments::decode(tool, arguments)?),
+            NativeTool::PublishArtifact => {
+                ToolCall::PublishArtifact(arguments::decode(tool, arguments)?)
+            }
+        })
+    }
+
+    /// Whether the call changes nothing, so that it may run beside others.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            ToolCall::ViewFile(_) => true,
+            ToolCall::TaskTracker(arguments) => arguments.is_view(),
+            ToolCall::Bash(_)
+            | ToolCall::RunPython(_)
+            | ToolCall::WriteFile(_)
+            | ToolCall::EditFile(_)
+            | ToolCall::PublishArtifact(_) => false,
+        }
+    }
+
+    /// Runs the call. On cancellation it returns as soon as what it started has been killed.
+    pub async fn run(self, context: &ToolContext<'_>) -> Result<ToolOutput, ToolFailure> {
+        match self {
+            ToolCall::Bash(arguments) => bash::run(arguments, context).await,
+            ToolCall::RunPython(arguments) => run_python::run(arguments, context).await,
+            ToolCall::ViewFile(arguments) => view_file::run(arguments, context).await,
+            ToolCall::WriteFile(arguments) => write_file::run(arguments, context).await,
+            ToolCall::EditFile(arguments) => edit_file::run(arguments, context).await,
+            ToolCall::TaskTracker(arguments) => task_tracker::run(arguments, context),
+            ToolCall::PublishArtifact(arguments) => publish_artifact::run(arguments, context).await,
+        }
+    }
+}
+
+/// Whether a tool may have effects outside the worktree: only code that the model wrote, and only
+/// where the network is open. Memory, plan and artifact tools never do.
+pub fn may_have_outside_effects(tool: NativeTool, network: Network) -> bool {
+    match (tool, network) {
+        (NativeTool::Bash | NativeTool::RunPython, Network::Open) => true,
+        (NativeTool::Bash | NativeTool::RunPython, Network::Sealed)
+        | (
+            NativeTool::ViewFile
+            | NativeTool::WriteFile
+            | NativeTool::EditFile
+            | NativeTool::TaskTracker
+            | NativeTool::PublishArtifact,
+            _,
+        ) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_model_written_code_with_an_open_network_reaches_outside() {
+        let reaching: Vec<_> = NativeTool::ALL
+            .into_iter()
+            .filter(|tool| may_have_outside_effects(*tool, Network::Open))
+            .collect();
+        assert_eq!(reaching, [NativeTool::Bash, NativeTool::RunPython]);
+        let sealed = NativeTool::ALL
+            .into_iter()
+            .filter(|tool| may_have_outside_effects(*tool, Network::Sealed));
+        assert_eq!(sealed.count(), 0);
+    }
+}

@@ -1,0 +1,101 @@
+//! The words around a task: the frame that every run's system prompt shares, and the user prompt.
+//! The parts that never change come first, so that providers can cache them; the date comes last.
+
+use minijinja::{Environment, Value, context};
+
+/// The frame, before everything that a bundle says.
+const FRAME: &str = include_str!("../../templates/prompts/system.md");
+
+/// What a system prompt is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromptParts {
+    pub workspace_path: String,
+    /// The text that the task's `system_prompt` names.
+    pub task_system_prompt: Option<String>,
+    /// The persona's name and instructions.
+    pub persona: Option<(String, String)>,
+    /// What earlier attempts already did outside their worktrees.
+    pub earlier_effects: Vec<EarlierEffect>,
+}
+
+/// Something that an earlier attempt did and that cannot be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierEffect {
+    pub tool: String,
+    /// The arguments as they were sent, redacted.
+    pub arguments: String,
+    /// The result as the model saw it, redacted.
+    pub result: String,
+}
+
+/// Renders the system prompt.
+pub fn system_prompt(parts: &PromptParts) -> String {
+    let environment = Environment::new();
+    let (persona_name, persona) = match &parts.persona {
+        Some((name, instructions)) => (Some(name), Some(instructions.trim())),
+        None => (None, None),
+    };
+    let effects: Vec<Value> = parts
+        .earlier_effects
+        .iter()
+        .map(|effect| {
+            let EarlierEffect { tool, arguments, result } = effect.clone();
+            context! { tool, arguments, result }
+        })
+        .collect();
+    let rendered = environment.render_str(
+        FRAME,
+        context! {
+            workspace => parts.workspace_path.clone(),
+            task_system_prompt => parts.task_system_prompt.as_deref().map(str::trim),
+            persona_name,
+            persona,
+            earlier_effects => effects,
+        },
+    );
+    // The frame is part of the program and a test renders it with and without each part.
+    rendered.expect("the built-in frame renders").trim_end().to_owned()
+}
+
+/// Joins the task's prompt and the date, which comes last.
+pub fn user_prompt(task_prompt: &str, date: &str) -> String {
+    format!("{}\n\nDate: {date}", task_prompt.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frame_comes_first_and_the_parts_follow_in_their_order() {
+        let parts = PromptParts {
+            workspace_path: "/w/report-1".to_owned(),
+            task_system_prompt: Some("Be {{ brief }}.\n".to_owned()),
+            persona: Some(("writer".to_owned(), "You write.".to_owned())),
+            earlier_effects: vec![EarlierEffect {
+                tool: "bash".to_owned(),
+                arguments: "{\"command\":\"post\"}".to_owned(),
+                result: "[exit 0]".to_owned(),
+            }],
+        };
+        insta::assert_snapshot!(system_prompt(&parts));
+    }
+
+    #[test]
+    fn a_bare_task_gets_the_frame_alone() {
+        let parts =
+            PromptParts { workspace_path: "/w/report-1".to_owned(), ..PromptParts::default() };
+        let text = system_prompt(&parts);
+        assert!(text.contains("/w/report-1"));
+        assert!(!text.contains("Persona") && !text.contains("earlier attempt"), "{text}");
+        assert!(text.len() < 1200, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn the_date_is_the_last_thing_that_the_model_reads() {
+        assert_eq!(
+            user_prompt("Write it.\n", "2026-12-01 (UTC)"),
+            "Write it.\n\nDate: 2026-12-01 (UTC)"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! One request to the model, sent again a few times when the provider falters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::model::{Answer, CallRequest, ModelError, ModelErrorClass, Request};
+use crate::run::{EventKind, LoggedCall, Outcome, OutcomeClass};
+use crate::sandbox::{Sandbox, StartError};
+
+use super::attempt::Attempt;
+use super::{history, ledger};
+
+/// The waits before a request is sent again. After the last one fails, the attempt ends.
+const BACKOFF: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+
+/// What the model wants next.
+pub(super) struct Turn {
+    pub(super) answer: Answer,
+    /// The answer's calls, with distinct ids.
+    pub(super) calls: Vec<CallRequest>,
+}
+
+impl Attempt {
+    /// Asks the model for its next step. The answer is charged and recorded.
+    pub(super) async fn ask(&mut self) -> Result<Turn, Outcome> {
+        self.ledger.begin_round()?;
+        let notice = self.wind_down().await?;
+        let request = Request {
+            model: self.model.name.clone(),
+            system: self.system.clone(),
+            messages: self.history.messages_with(notice),
+            tools: self.offered.clone(),
+            temperature: self.model.temperature,
+            max_output_tokens: None,
+        };
+        let estimate = ledger::prompt_tokens(&request);
+        let mut waits = BACKOFF.into_iter();
+        loop {
+            let error = match self.send(&request, estimate).await? {
+                Ok(turn) => return Ok(turn),
+                Err(error) => error,
+            };
+            let wait = match error.class {
+                ModelErrorClass::Transient => waits.next(),
+                _ => None,
+            };
+            let wait = wait.map(|wait| error.retry_after.unwrap_or(wait));
+            self.record_failure(&error, wait).await?;
+            let Some(wait) = wait else {
+                return Err(outcome(&error));
+            };
+            let clock = self.guard.clock.clone();
+            self.guard.or_drop(clock.sleep(wait)).await?;
+            self.ledger.check_room()?;
+        }
+    }
+
+    /// Sends the request once.
+    async fn send(
+        &mut self,
+        request: &Request,
+        estimate: u64,
+    ) -> Result<Result<Turn, ModelError>, Outcome> {
+        self.record(EventKind::ModelRequested {
+            model: self.model.display_name.clone(),
+            round: self.ledger.round(),
+            messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
+            estimated_tokens: estimate,
+        })
+        .await?;
+        self.flush().await?;
+
+        let began = self.guard.clock.now();
+        match self.answered_or_ended(request).await {
+            Ok(Ok(answer)) => self.keep_answer(answer, estimate, began).await.map(Ok),
+            Ok(Err(error)) => {
+                if error.perhaps_billed {
+                    self.ledger.charge(ledger::usage_of_unanswered(estimate, &self.model));
+                }
+                Ok(Err(error))
+            }
+            Err(outcome) => {
+                // The request was on its way: it may have been paid for.
+                self.ledger.charge(ledger::usage_of_unanswered(estimate, &self.model));
+                Err(outcome)
+            }
+        }
+    }
+
+    async fn keep_answer(
+        &mut self,
+        answer: Answer,
+        estimate: u64,
+        began: Timestamp,
+    ) -> Result<Turn, Outcome> {
+        let usage = ledger::usage_of(&answer, estimate, &self.model);
+        self.ledger.charge(usage);
+        let calls = self.history.distinct_calls(&answer);
+        self.record(EventKind::ModelAnswered {
+            model: self.model.display_name.clone(),
+            round: self.ledger.round(),
+            text: answer.text.clone(),
+            tool_calls: calls.iter().map(logged).collect(),
+            stop: answer.stop.as_str().to_owned(),
+            usage,
+            duration_ms: self.millis_since(began),
+        })
+        .await?;
+        Ok(Turn { answer, calls })
+    }
+
+    /// Waits for the answer while the sandbox starts. A sandbox that does not start ends the attempt
+    /// at once: there is nothing that the answer could be used for.
+    async fn answered_or_ended(
+        &mut self,
+        request: &Request,
+    ) -> Result<Result<Answer, ModelError>, Outcome> {
+        let model = Arc::clone(&self.model.model);
+        let token = self.guard.cancel.token().clone();
+        let answer = model.complete(request, &token);
+        let mut answer = std::pin::pin!(answer);
+        if self.sandbox.is_none() {
+            let pending = self.pending_sandbox.clone();
+            let first = self
+                .guard
+                .or_drop(async {
+                    tokio::select! {
+                        biased;
+                        answer = &mut answer => Started::Answer(answer),
+                        sandbox = pending => Started::Sandbox(sandbox),
+                    }
+                })
+                .await?;
+            match first {
+                Started::Answer(answer) => return Ok(answer),
+                Started::Sandbox(sandbox) => {
+                    self.keep_sandbox(sandbox)?;
+                }
+            }
+        }
+        self.guard.or_drop(answer).await
+    }
+
+    async fn record_failure(
+        &mut self,
+        error: &ModelError,
+        wait: Option<Duration>,
+    ) -> Result<(), Outcome> {
+        self.record(EventKind::ModelFailed {
+            model: self.model.display_name.clone(),
+            round: self.ledger.round(),
+            class: error.class.as_str().to_owned(),
+            message: error.message.clone(),
+            retry_in_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        })
+        .await
+    }
+
+    /// The notice for this request when spending is near a ceiling; the first one is an event.
+    async fn wind_down(&mut self) -> Result<Option<String>, Outcome> {
+        let Some(near) = self.ledger.near_ceiling(self.wind_down_fraction) else {
+            return Ok(None);
+        };
+        let notice = format!(
+            "BUDGET WIND-DOWN: {} of {} {} is spent. Start no substantial new work. Finish what is \
+             nearly done, then end with: what is done, what remains, what blocks it, and the next \
+             step.",
+            near.spent, near.limit, near.ceiling
+        );
+        if !std::mem::replace(&mut self.wound_down, true) {
+            self.record(EventKind::BudgetWindDown {
+                ceiling: near.ceiling.to_owned(),
+                spent: near.spent,
+                limit: near.limit,
+            })
+            .await?;
+        }
+        Ok(Some(notice))
+    }
+}
+
+enum Started {
+    Answer(Result<Answer, ModelError>),
+    Sandbox(Result<Arc<dyn Sandbox>, StartError>),
+}
+
+/// A call as it is logged.
+fn logged(call: &CallRequest) -> LoggedCall {
+    LoggedCall {
+        call_id: call.id.clone(),
+        tool: history::stored_name(&call.name),
+        arguments: history::stored_arguments(&call.arguments),
+    }
+}
+
+fn outcome(error: &ModelError) -> Outcome {
+    let class = match error.class {
+        ModelErrorClass::Transient => OutcomeClass::Transient,
+        ModelErrorClass::ContextOverflow => OutcomeClass::ContextBudget,
+        ModelErrorClass::Config => OutcomeClass::Config,
+        ModelErrorClass::Cancelled => OutcomeClass::Interrupted,
+    };
+    Outcome::failed(class, error.to_string())
+}

@@ -1,0 +1,9 @@
+//! The loop: a scripted model and a sandbox without a container.
+
+mod bench;
+mod budget;
+mod calls;
+mod ends;
+mod finish;
+mod history;
+mod tools;
