@@ -8,6 +8,10 @@ mod doctor;
 mod exit;
 mod global;
 mod init;
+mod logging;
+mod output;
+mod page;
+mod follow;
 mod runs;
 mod sandbox;
 mod sched;
@@ -19,6 +23,8 @@ mod worktree;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+use output::{print, print_json, table};
 
 pub use exit::{Exit, Failure};
 pub use global::Global;

@@ -1,13 +1,209 @@
-//! `fleet task`.
+//! `fleet task list` and `fleet task run`.
 
-use super::{Exit, Failure, Global};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Exit, Failure, Global, follow, logging};
+use crate::bundle::{self, Bundle, Revision, Task};
+use crate::clock::Clock;
+use crate::run::{Cancel, CancelReason, RunState, TaskName};
+use crate::runner::{Context, TaskRun};
 
 /// Lists and runs tasks.
 #[derive(Debug, clap::Args)]
-pub struct TaskArgs {}
+pub struct TaskArgs {
+    #[command(subcommand)]
+    verb: TaskVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum TaskVerb {
+    /// Lists the bundle's tasks
+    List(ListArgs),
+    /// Runs one task now, in the foreground, without a daemon
+    Run(RunArgs),
+}
+
+/// Which bundle, at which commit.
+#[derive(Debug, clap::Args)]
+pub(super) struct BundleFlags {
+    /// The bundle repository [default: `bundle` of fleet.toml]
+    #[arg(long, value_name = "DIR")]
+    bundle: Option<PathBuf>,
+    /// Another commit than HEAD
+    #[arg(long, value_name = "REV", conflicts_with = "worktree")]
+    rev: Option<String>,
+    /// The files on disk instead of a commit
+    #[arg(long)]
+    worktree: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    bundle: BundleFlags,
+    /// JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// The task's name
+    task: String,
+    #[command(flatten)]
+    bundle: BundleFlags,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
 
 /// Carries out the verb.
 pub fn run(args: TaskArgs, global: &Global) -> Result<Exit, Failure> {
-    let _ = (args, global);
-    todo!()
+    match args.verb {
+        TaskVerb::List(args) => list(&args, global),
+        TaskVerb::Run(args) => {
+            let (bundle, task) = find(&args, global)?;
+            if args.dry_run { dry_run(&bundle, &task, global) } else { global.block_on(carry_out(bundle, task, global))? }
+        }
+    }
+}
+
+impl BundleFlags {
+    /// Loads the bundle, or says what is wrong with it.
+    pub(super) fn load(&self, global: &Global) -> Result<Arc<Bundle>, Failure> {
+        let dir = super::bundle_dir(self.bundle.clone(), &global.config)?;
+        let revision = match (&self.rev, self.worktree) {
+            (Some(rev), _) => Revision::Named(rev.clone()),
+            (None, true) => Revision::Worktree,
+            (None, false) => Revision::Head,
+        };
+        let loaded = bundle::load(&dir, &revision).map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+        loaded.bundle.ok_or_else(|| {
+            Failure::new(Exit::Problems, format!("the bundle {} has {} problem(s)", dir.display(), loaded.problems.len()))
+                .hint(format!("fleet bundle validate {} lists them", dir.display()))
+        })
+    }
+}
+
+fn find(args: &RunArgs, global: &Global) -> Result<(Arc<Bundle>, Arc<Task>), Failure> {
+    let bundle = args.bundle.load(global)?;
+    let task = bundle.tasks.get(&TaskName::new(&args.task)).cloned().ok_or_else(|| {
+        let names: Vec<&str> = bundle.tasks.keys().map(TaskName::as_str).collect();
+        Failure::new(Exit::Usage, format!("the bundle {} has no task {:?}", bundle.name, args.task))
+            .hint(format!("its tasks: {}", names.join(", ")))
+    })?;
+    Ok((bundle, task))
+}
+
+fn list(args: &ListArgs, global: &Global) -> Result<Exit, Failure> {
+    let bundle = args.bundle.load(global)?;
+    let rows: Vec<_> = bundle.tasks.values().map(|task| row(task)).collect();
+    if args.json {
+        super::print_json(&rows)?;
+        return Ok(Exit::Ok);
+    }
+    let mut table = super::table(&["TASK", "ENABLED", "SCHEDULE", "ZONE", "MODEL", "DESCRIPTION"]);
+    for task in bundle.tasks.values() {
+        let schedule = task.schedule.as_ref().map_or("by hand", |schedule| schedule.schedule.expression());
+        let enabled = if task.enabled { "yes" } else { "no" };
+        let model = format!("{}/{}", task.model.provider, task.model.model);
+        table.add_row([
+            task.name.as_str(),
+            enabled,
+            schedule,
+            &task.timezone,
+            &model,
+            task.description.as_deref().unwrap_or(""),
+        ]);
+    }
+    super::print(&table.to_string())?;
+    Ok(Exit::Ok)
+}
+
+fn row(task: &Task) -> serde_json::Value {
+    serde_json::json!({
+        "task": task.name,
+        "enabled": task.enabled,
+        "schedule": task.schedule.as_ref().map(|schedule| schedule.schedule.expression()),
+        "timezone": task.timezone,
+        "model": format!("{}/{}", task.model.provider, task.model.model),
+        "persona": task.persona.as_ref().map(|persona| &persona.name),
+        "tags": task.tags,
+        "owner": task.owner,
+        "description": task.description,
+    })
+}
+
+/// What a run would be made of. Starts nothing and writes nothing.
+fn dry_run(bundle: &Bundle, task: &Task, global: &Global) -> Result<Exit, Failure> {
+    let limits = &task.limits;
+    let ceiling = |value: Option<String>| value.unwrap_or_else(|| "unlimited".to_owned());
+    let repo = task.repo.as_ref().map_or_else(
+        || format!("private, {}", global.config.state.repositories().join(task.name.as_str()).display()),
+        |repo| repo.display().to_string(),
+    );
+    let lines = [
+        ("task", task.name.to_string()),
+        ("bundle", format!("{} at {}", bundle.name, bundle.commit)),
+        ("persona", task.persona.as_ref().map_or("none".to_owned(), |persona| persona.name.clone())),
+        ("model", format!("{}/{}", task.model.provider, task.model.model)),
+        ("repository", repo),
+        ("branch", if task.worktree.enabled { format!("{}{}-<run>", task.worktree.branch_prefix, task.name) } else { "none: plain checkout, changes are not collected".to_owned() }),
+        ("cost ceiling", ceiling(limits.max_cost.map(|cost| cost.to_string()))),
+        ("token ceiling", ceiling(limits.max_total_tokens.map(|tokens| tokens.to_string()))),
+        ("iterations", ceiling(limits.max_iterations.map(|rounds| rounds.to_string()))),
+        ("sandbox", format!("{} MB memory, {} cpus, {} processes, {} MB disk, no network", limits.sandbox.memory_mb, limits.sandbox.cpus, limits.sandbox.pids, limits.sandbox.disk_mb)),
+        ("retries", task.retry.max_retries.to_string()),
+    ];
+    let mut text = String::new();
+    for (name, value) in lines {
+        text.push_str(&format!("{name:<14} {value}\n"));
+    }
+    text.push_str(&format!("\nprompt template:\n{}\n\nnothing was started (--dry-run)", task.prompt.trim_end()));
+    super::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+async fn carry_out(bundle: Arc<Bundle>, task: Arc<Task>, global: &Global) -> Result<Exit, Failure> {
+    logging::start_quiet(&global.redactor);
+    let config = global.config.clone();
+    super::make_state_dir(&config.state)?;
+    let context = Context::open(config, Clock::System, global.redactor.clone())
+        .await
+        .map_err(super::serve::open_failure)?;
+    let cancel = Cancel::default();
+    stop_on_signals(cancel.clone())?;
+    let failed = |error: crate::runner::TaskRunError| Failure::from_error(Exit::Io, &error);
+    let run = TaskRun::new(context.clone(), bundle, cancel).map_err(failed)?;
+    let run_id = run.run_id().clone();
+    super::print(&format!("run {run_id} of task {}", task.name))?;
+    let carried = async { run.carry_out(&task).await.map_err(failed) };
+    let shown = follow::events(&context.store, &run_id);
+    let (row, shown) = tokio::join!(carried, shown);
+    shown?;
+    let row = row?;
+    super::print(&follow::last_line(&row))?;
+    Ok(if row.state == RunState::Success { Exit::Ok } else { Exit::RunFailed })
+}
+
+/// The first signal interrupts the run, which is recorded; the second ends the process.
+fn stop_on_signals(cancel: Cancel) -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |error| Failure::new(Exit::Io, format!("cannot listen for signals: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if cancel.reason().is_some() {
+                std::process::exit(130);
+            }
+            cancel.cancel(CancelReason::Operator);
+        }
+    });
+    Ok(())
 }

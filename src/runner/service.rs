@@ -147,7 +147,7 @@ impl Service {
             };
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
             let cancel = Cancel::default();
-            self.cancels.retain(|cancel| std::sync::Arc::strong_count(cancel.shared()) > 1);
+            self.cancels.retain(Cancel::is_shared);
             self.cancels.push(cancel.clone());
             let execution = Execution {
                 context: self.context.clone(),
