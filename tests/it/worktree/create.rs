@@ -163,7 +163,8 @@ async fn a_private_repository_is_made_once_with_an_empty_commit() {
     assert_eq!(first.repo_root, dir.join("daily-report"));
     assert_eq!(git(&first.repo_root, &["log", "--format=%s %an"]), "Start empty fleet");
     assert_eq!(git(&first.path, &["ls-files"]), "");
-    assert_eq!(worktree::private_repositories(&dir), [dir.join("daily-report")]);
+    let known = worktree::known_repositories(&dir, &desk.path("none"));
+    assert_eq!(known, [dir.join("daily-report")]);
 }
 
 #[tokio::test]
