@@ -85,6 +85,22 @@ async fn whatever_an_agent_left_is_removed_and_no_link_is_followed() {
 }
 
 #[tokio::test]
+async fn what_the_container_s_root_left_in_the_overlay_is_removed() {
+    let desk = Desk::new();
+    let checkout = desk.create("run1").await;
+    let work = checkout.run_dir.join("work/work");
+    let script = "mkdir \"$0\" && chown 1:1 \"$0\" && chmod 0 \"$0\"";
+    let mut command = std::process::Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--map-root-user", "--map-auto"]);
+    }
+    let made = command.args(["sh", "-c", script]).arg(&work).status().expect("unshare starts");
+    assert!(made.success(), "needs a range of subordinate ids");
+    worktree::remove(checkout.path).await.expect("removed");
+    assert!(!checkout.run_dir.exists());
+}
+
+#[tokio::test]
 async fn a_very_deep_tree_is_removed() {
     let desk = Desk::new();
     let checkout = desk.create("run1").await;
