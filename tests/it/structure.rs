@@ -212,6 +212,38 @@ fn sql_is_written_only_in_the_store() {
 }
 
 #[test]
+fn tests_that_the_security_page_names_exist() {
+    let page = source_root().join("docs/security.md");
+    let page = std::fs::read_to_string(page).expect("docs/security.md");
+    let tests = all_tests();
+    let named = page.split('`').skip(1).step_by(2).filter(|name| name.contains("::"));
+    let missing: Vec<&str> = named
+        .filter(|name| {
+            let test = name.rsplit("::").next().unwrap_or_default();
+            !tests.contains(&format!("fn {test}()"))
+        })
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+/// The text of everything under `tests/it`.
+fn all_tests() -> String {
+    let mut text = String::new();
+    let mut open = vec![source_root().join("tests/it")];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).expect("test directory") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&std::fs::read_to_string(&path).expect("source is text"));
+            }
+        }
+    }
+    text
+}
+
+#[test]
 fn uses_are_found_in_every_form() {
     let text = "use crate::run::{RunId, TaskName};\nuse crate::{\n    store::{Store, views},\n    \
                 clock,\n};\n// crate::secret is a comment\nlet x = crate::config::StateDir::new();\n";

@@ -197,6 +197,27 @@ async fn commits_that_somebody_put_on_the_branch_survive_a_later_attempt() {
 }
 
 #[tokio::test]
+async fn many_runs_may_start_and_end_in_one_repository_at_once() {
+    let desk = Desk::new();
+    let before = desk.refs();
+    let runs: Vec<String> = (0..12).map(|number| format!("run{number}")).collect();
+    let tasks: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            let request = desk.request(run, 1);
+            tokio::spawn(async move {
+                let checkout = worktree::create(request).await.expect("workspace is made");
+                worktree::remove(checkout.path).await.expect("removed");
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    assert_eq!(desk.refs(), before);
+}
+
+#[tokio::test]
 async fn nothing_planted_in_the_repository_runs_on_the_host() {
     let desk = Desk::new();
     let marker = desk.path("ran");
