@@ -11,7 +11,7 @@ use super::attempts::{attempt_ref, attempts_of, branch_ref};
 use super::bundle_header::{self, BundleHeader};
 use super::directory::remove_if_there;
 use super::git::Git;
-use super::open::{Expect, Handle};
+use super::open::{Expect, Handle, is_same};
 use super::{BundleError, Checkout, WorktreeError};
 
 /// How much an agent may hand over.
@@ -137,7 +137,7 @@ fn accept(
     base: &str,
 ) -> Result<ObjectId, WorktreeError> {
     let tip = handle.find(&incoming.name)?;
-    let tip = tip.filter(|tip| tip.to_string() == header.tip && handle.is_commit(*tip));
+    let tip = tip.filter(|tip| is_same(*tip, &header.tip) && handle.is_commit(*tip));
     let Some(tip) = tip else {
         return Err(BundleError::Malformed("its tip is not the commit that it names").into());
     };
@@ -183,7 +183,7 @@ fn publish(
         None => (None, true),
         Some(found) => {
             let kept = handle.under(&attempts_of(&checkout.run_id))?;
-            let at_base = found.to_string() == checkout.base_commit;
+            let at_base = is_same(found, &checkout.base_commit);
             (Some(found), at_base || kept.iter().any(|(_, id)| *id == found))
         }
     };

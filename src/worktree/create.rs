@@ -64,6 +64,9 @@ pub(super) fn create(request: &CreateRequest) -> Result<Checkout, WorktreeError>
     if request.mode == CheckoutMode::Branch {
         record.branch = Some(format!("{}{}", request.branch_prefix, layout.name));
     }
+    let named = request.run_dir.join(shield::REPOSITORY_FILE);
+    write(&named, repository.root.to_str().expect("a checked path is UTF-8"))?;
+    undo.removes(&named);
     layout.write_record(&record)?;
     undo.removes(&layout.record);
     if let Some(branch) = &record.branch {
@@ -152,7 +155,7 @@ struct Undo {
 
 enum Step {
     Remove(PathBuf),
-    DeleteRef { git: gix::Repository, name: String, at: ObjectId },
+    DeleteRef { git: Box<gix::Repository>, name: String, at: ObjectId },
 }
 
 impl Undo {
@@ -161,7 +164,7 @@ impl Undo {
     }
 
     fn deletes_ref(&mut self, handle: &Handle, name: &str, at: ObjectId) {
-        let (git, name) = (handle.git.clone(), name.to_owned());
+        let (git, name) = (Box::new(handle.git.clone()), name.to_owned());
         self.steps.push(Step::DeleteRef { git, name, at });
     }
 
@@ -176,7 +179,7 @@ impl Drop for Undo {
             let undone = match &step {
                 Step::Remove(path) => remove_if_there(path),
                 Step::DeleteRef { git, name, at } => {
-                    Handle::of(git.clone()).delete(name, &Expect::At(*at))
+                    Handle::of((**git).clone()).delete(name, &Expect::At(*at))
                 }
             };
             if let Err(error) = undone {

@@ -69,7 +69,7 @@ fn remove_entry(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return rustix::fs::unlinkat(parent, name, AtFlags::empty());
     }
-    let root = open_dir(parent, name)?;
+    let Some(root) = open_or_remove(parent, name)? else { return Ok(()) };
     // Every pass empties `root` of what was there; what was moved up waits for the next one.
     let mut moved = 0u64;
     loop {
@@ -90,7 +90,9 @@ fn clear(root: &OwnedFd, dir: &OwnedFd, depth: usize, moved: &mut u64) -> rustix
             rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
             continue;
         }
-        let inner = open_dir(dir, OsStr::from_bytes(name.to_bytes()))?;
+        let Some(inner) = open_or_remove(dir, OsStr::from_bytes(name.to_bytes()))? else {
+            continue;
+        };
         if depth < MAX_DEPTH {
             clear(root, &inner, depth + 1, moved)?;
             rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?;
@@ -131,6 +133,20 @@ fn entries(dir: &OwnedFd) -> rustix::io::Result<Vec<(CString, FileType)>> {
         found.push((entry.file_name().to_owned(), kind));
     }
     Ok(found)
+}
+
+/// Opens a directory to empty it; `None` when it was empty and is gone. The container's root, a
+/// subordinate user of ours, leaves empty directories that we may not enter but may remove, such as
+/// the overlay's `work/work`.
+fn open_or_remove(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
+    match open_dir(parent, name) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(denied @ (Errno::ACCESS | Errno::PERM)) => {
+            rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|_| denied)?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Opens a directory, never through a link in its last component, after giving its owner all

@@ -41,6 +41,8 @@ pub enum WorktreeError {
     Unmaskable(PathBuf),
     #[error("{0} is not a checkout that fleet made")]
     NotOurs(PathBuf),
+    #[error("{0} belongs to a newer attempt by now")]
+    TakenAnew(PathBuf),
     #[error("cannot {doing} {path}")]
     Io {
         doing: &'static str,
@@ -100,7 +102,8 @@ impl WorktreeError {
             | E::UnsafeParent(_)
             | E::Unmaskable(_)
             | E::NotOurs(_) => true,
-            E::Io { .. }
+            E::TakenAnew(_)
+            | E::Io { .. }
             | E::Gix { .. }
             | E::Git { .. }
             | E::GitTimeout { .. }

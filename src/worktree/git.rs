@@ -18,6 +18,9 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// Anonymous memory of each git process, in bytes.
 const MAX_MEMORY: u64 = 2 << 30;
 
+/// How long git may take to end when asked.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Settings that take precedence over the repository's own.
 const SETTINGS: [&str; 16] = [
     "core.hooksPath=/dev/null",
@@ -64,7 +67,7 @@ impl Git<'_> {
         let err = read_in_background(child.stderr.take());
         let deadline = Instant::now() + self.timeout;
         let (Ok(out), Ok(err)) = (wait_for(&out, deadline), wait_for(&err, deadline)) else {
-            kill(group, &mut child);
+            end(group, &mut child, &[out, err]);
             return Err(WorktreeError::GitTimeout { verb, timeout: self.timeout });
         };
         let status = child.wait().map_err(|error| WorktreeError::Git {
@@ -106,8 +109,14 @@ impl Git<'_> {
     }
 }
 
-fn kill(group: Pid, child: &mut Child) {
+/// Ends git and what it started: asks first, so that it takes its lock files away.
+fn end(group: Pid, child: &mut Child, pipes: &[Receiver<Vec<u8>>]) {
     // Already gone is as good.
+    let _ = rustix::process::kill_process_group(group, Signal::TERM);
+    let deadline = Instant::now() + GRACE;
+    for pipe in pipes {
+        let _ = wait_for(pipe, deadline);
+    }
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
     let _ = child.wait();
 }

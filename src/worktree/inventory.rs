@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Life;
 use super::layout::{Layout, Record, read_record, records_dir};
+use super::shield::REPOSITORY_FILE;
 use super::source::Repository;
 
 /// Whether a run still needs its workspace.
@@ -33,7 +34,7 @@ pub enum WorktreeState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     path: PathBuf,
-    record: Record,
+    pub(super) record: Record,
     bytes: u64,
 }
 
@@ -52,8 +53,13 @@ pub struct WorktreeEntry {
 }
 
 impl Found {
+    /// The run that it was made for.
+    pub fn run_id(&self) -> &str {
+        &self.record.run_id
+    }
+
     /// The entry, once it is known who lives.
-    pub(super) fn entry(self, now: Timestamp, life: &Life) -> WorktreeEntry {
+    pub(super) fn entry(self, now: Timestamp, life: &Life<'_>) -> WorktreeEntry {
         let state = match life(&self.record.run_id) {
             RunLife::Live => WorktreeState::Live,
             RunLife::Ended => WorktreeState::Kept,
@@ -121,6 +127,26 @@ fn size_of(path: &Path) -> u64 {
         }
     }
     bytes
+}
+
+/// The repositories named by runs' directories under `runs`: `<run>/repository` and
+/// `<run>/<attempt>/repository`.
+pub(super) fn used_repositories(runs: &Path) -> Vec<PathBuf> {
+    let children = |dir: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    };
+    let mut found = Vec::new();
+    for run in children(runs) {
+        for dir in children(&run).into_iter().chain([run]) {
+            if let Ok(root) = std::fs::read_to_string(dir.join(REPOSITORY_FILE)) {
+                found.push(PathBuf::from(root));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// The repositories under fleet's own directory of private ones.

@@ -34,7 +34,7 @@ use layout::{Layout, Record};
 use source::Repository;
 
 /// Tells of a run id whether its run still lives.
-pub type Life = dyn Fn(&str) -> RunLife + Sync;
+pub type Life<'a> = dyn Fn(&str) -> RunLife + Sync + 'a;
 
 /// One attempt's workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub async fn collect(
 
 /// Removes a workspace with its overlay. Its branch goes too when it has no commit of its own.
 pub async fn remove(path: PathBuf) -> Result<Removed, WorktreeError> {
-    blocking(move || remove::remove(&path)).await
+    blocking(move || remove::remove(&path, None)).await
 }
 
 /// Finds all workspaces of these repositories, half-made ones included; repositories that are gone
@@ -112,7 +112,7 @@ pub async fn scan(repositories: Vec<PathBuf>) -> Result<Vec<Found>, WorktreeErro
 }
 
 /// Tells the state of what was found.
-pub fn list(found: Vec<Found>, now: jiff::Timestamp, life: &Life) -> Vec<WorktreeEntry> {
+pub fn list(found: Vec<Found>, now: jiff::Timestamp, life: &Life<'_>) -> Vec<WorktreeEntry> {
     found.into_iter().map(|found| found.entry(now, life)).collect()
 }
 
@@ -120,15 +120,20 @@ pub fn list(found: Vec<Found>, now: jiff::Timestamp, life: &Life) -> Vec<Worktre
 pub async fn prune(
     found: Vec<Found>,
     request: PruneRequest,
-    life: &Life,
+    life: &Life<'_>,
 ) -> Result<Vec<Pruned>, WorktreeError> {
-    let due = prune::due(list(found, request.now, life), request.older_than);
+    let due = prune::due(found, &request, life);
     blocking(move || Ok(prune::prune(due, request.mode))).await
 }
 
-/// The repositories that fleet keeps under `dir`.
-pub fn private_repositories(dir: &Path) -> Vec<PathBuf> {
-    inventory::private_repositories(dir)
+/// The repositories that fleet keeps under `private` (one a task), and those that the directories of
+/// runs under `runs` name; sorted.
+pub fn known_repositories(private: &Path, runs: &Path) -> Vec<PathBuf> {
+    let mut found = inventory::private_repositories(private);
+    found.extend(inventory::used_repositories(runs));
+    found.sort();
+    found.dedup();
+    found
 }
 
 async fn blocking<T: Send + 'static>(

@@ -20,6 +20,11 @@ pub(super) struct Handle {
     root: std::path::PathBuf,
 }
 
+/// Whether an object id is the one written in hexadecimal.
+pub(super) fn is_same(id: ObjectId, hex: &str) -> bool {
+    ObjectId::from_hex(hex.as_bytes()).is_ok_and(|other| other == id)
+}
+
 /// What a ref must be before it is changed.
 pub(super) enum Expect {
     Missing,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::attempts::branch_ref;
 use super::directory::remove_if_there;
 use super::layout::{Layout, PARENT, Record};
-use super::open::{Expect, Handle};
+use super::open::{Expect, Handle, is_same};
 use super::source::Repository;
 use super::{WorktreeError, shield};
 
@@ -37,8 +37,9 @@ pub(super) fn locate(path: &Path) -> Result<(Repository, Layout), WorktreeError>
 }
 
 /// Removes the workspace at `path`; what is already gone is fine, what fleet did not make is not.
+/// With `seen`, only as long as the record still says that: a newer attempt may have taken the place.
 /// The record goes last, so that an interrupted removal is found again.
-pub(super) fn remove(path: &Path) -> Result<Removed, WorktreeError> {
+pub(super) fn remove(path: &Path, seen: Option<&Record>) -> Result<Removed, WorktreeError> {
     let (repository, layout) = locate(path)?;
     let Some(record) = layout.read_record() else {
         return if layout.path.symlink_metadata().is_ok() {
@@ -47,6 +48,9 @@ pub(super) fn remove(path: &Path) -> Result<Removed, WorktreeError> {
             Ok(Removed::WithoutBranch)
         };
     };
+    if seen.is_some_and(|seen| *seen != record) {
+        return Err(WorktreeError::TakenAnew(path.to_owned()));
+    }
     remove_if_there(&layout.path)?;
     remove_if_there(&layout.admin)?;
     shield::discard(&record.run_dir)?;
@@ -61,7 +65,7 @@ fn drop_empty_branch(repository: &Repository, record: &Record) -> Result<Removed
     let name = branch_ref(branch);
     match handle.find(&name)? {
         None => Ok(Removed::WithoutBranch),
-        Some(tip) if tip.to_string() == record.base_commit => {
+        Some(tip) if is_same(tip, &record.base_commit) => {
             handle.delete(&name, &Expect::At(tip))?;
             Ok(Removed::WithoutBranch)
         }

@@ -42,9 +42,13 @@ const SHOWN: [&str; 11] = [
 /// Directories under `run_dir` that this module makes.
 pub(super) const PARTS: [&str; 3] = ["upper", "work", "shield"];
 
+/// The file under `run_dir` that names the repository, so that a run's directory is enough to find
+/// its workspace.
+pub(super) const REPOSITORY_FILE: &str = "repository";
+
 /// Removes what [`build`] made under `run_dir`, and `run_dir` itself when nothing else is in it.
 pub(super) fn discard(run_dir: &Path) -> Result<(), WorktreeError> {
-    for part in PARTS {
+    for part in PARTS.into_iter().chain([REPOSITORY_FILE]) {
         remove_if_there(&run_dir.join(part))?;
     }
     // Not empty or not there: others may keep files of the attempt in it.

@@ -1,5 +1,7 @@
 //! Taking an agent's commits over.
 
+use std::time::Duration;
+
 use fleet::worktree::{self, BundleError, Checkout, Collected, WorktreeError};
 
 use super::{Desk, bundle_of, collect_request};
@@ -184,6 +186,21 @@ async fn too_many_bytes_or_objects_are_refused() {
     let expected = BundleError::TooManyObjects { objects: 3, max: 2 };
     assert!(matches!(&error, WorktreeError::Bundle(found) if *found == expected), "{error}");
     assert_eq!(desk.refs(), before);
+}
+
+#[tokio::test]
+async fn git_that_takes_too_long_is_ended_and_can_be_tried_again() {
+    let desk = Desk::new();
+    let checkout = desk.create("run1").await;
+    let before = desk.refs();
+    let work = desk.agent_bundle(&checkout, &[("new.txt", "a\n")]);
+    let mut request = collect_request(work);
+    request.limits.timeout = Duration::ZERO;
+    let error = worktree::collect(&checkout, request.clone()).await.expect_err("refused");
+    assert_eq!(error.to_string(), "git bundle took longer than 0ns and was killed");
+    assert_eq!(desk.refs(), before);
+    request.limits.timeout = Duration::from_secs(60);
+    worktree::collect(&checkout, request).await.expect("collected");
 }
 
 #[tokio::test]

@@ -163,7 +163,8 @@ async fn a_private_repository_is_made_once_with_an_empty_commit() {
     assert_eq!(first.repo_root, dir.join("daily-report"));
     assert_eq!(git(&first.repo_root, &["log", "--format=%s %an"]), "Start empty fleet");
     assert_eq!(git(&first.path, &["ls-files"]), "");
-    assert_eq!(worktree::private_repositories(&dir), [dir.join("daily-report")]);
+    let known = worktree::known_repositories(&dir, &desk.path("none"));
+    assert_eq!(known, [dir.join("daily-report")]);
 }
 
 #[tokio::test]
@@ -193,6 +194,27 @@ async fn commits_that_somebody_put_on_the_branch_survive_a_later_attempt() {
     git(&desk.repo, &["update-ref", &format!("refs/heads/{BRANCH}"), &by_hand]);
     worktree::create(desk.request("run1", 2)).await.expect("workspace is made");
     assert_eq!(git(&desk.repo, &["rev-parse", "refs/fleet/attempts/run1/1"]), by_hand);
+}
+
+#[tokio::test]
+async fn many_runs_may_start_and_end_in_one_repository_at_once() {
+    let desk = Desk::new();
+    let before = desk.refs();
+    let runs: Vec<String> = (0..12).map(|number| format!("run{number}")).collect();
+    let tasks: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            let request = desk.request(run, 1);
+            tokio::spawn(async move {
+                let checkout = worktree::create(request).await.expect("workspace is made");
+                worktree::remove(checkout.path).await.expect("removed");
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    assert_eq!(desk.refs(), before);
 }
 
 #[tokio::test]

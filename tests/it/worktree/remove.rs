@@ -76,12 +76,28 @@ async fn whatever_an_agent_left_is_removed_and_no_link_is_followed() {
     let closed = checkout.path.join("closed");
     std::fs::create_dir_all(closed.join("inner")).expect("directory");
     std::fs::write(closed.join("inner/file"), "x").expect("write");
-    std::fs::set_permissions(closed.join("inner"), PermissionsExt::from_mode(0)).expect("mode");
-    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0)).expect("mode");
+    std::fs::set_permissions(closed.join("inner"), PermissionsExt::from_mode(0o000)).expect("mode");
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).expect("mode");
     std::fs::set_permissions(&checkout.path, PermissionsExt::from_mode(0o500)).expect("mode");
     worktree::remove(checkout.path.clone()).await.expect("removed");
     assert!(!checkout.path.exists());
     assert!(precious.join("file").exists());
+}
+
+#[tokio::test]
+async fn what_the_container_s_root_left_in_the_overlay_is_removed() {
+    let desk = Desk::new();
+    let checkout = desk.create("run1").await;
+    let work = checkout.run_dir.join("work/work");
+    let script = "mkdir \"$0\" && chown 1:1 \"$0\" && chmod 0 \"$0\"";
+    let mut command = std::process::Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--map-root-user", "--map-auto"]);
+    }
+    let made = command.args(["sh", "-c", script]).arg(&work).status().expect("unshare starts");
+    assert!(made.success(), "needs a range of subordinate ids");
+    worktree::remove(checkout.path).await.expect("removed");
+    assert!(!checkout.run_dir.exists());
 }
 
 #[tokio::test]
@@ -169,6 +185,29 @@ async fn prune_takes_the_old_and_unneeded_and_leaves_the_siblings_whole() {
         assert_eq!(git(&sibling.path, &["status", "--porcelain"]), "");
         assert!(sibling.run_dir.join("upper").is_dir());
     }
+}
+
+#[tokio::test]
+async fn the_directory_of_a_run_tells_which_repository_it_uses() {
+    let desk = Desk::new();
+    let checkout = desk.create("run1").await;
+    let known = || worktree::known_repositories(&desk.path("none"), &desk.path("runs"));
+    assert_eq!(known(), std::slice::from_ref(&desk.repo));
+    worktree::remove(checkout.path).await.expect("removed");
+    assert_eq!(known(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_workspace_that_was_made_anew_after_the_scan_stays() {
+    let desk = Desk::new();
+    desk.create("run1").await;
+    let found = worktree::scan(vec![desk.repo.clone()]).await.expect("scanned");
+    let second = worktree::create(desk.request("run1", 2)).await.expect("workspace is made");
+    let request = PruneRequest { older_than: Duration::ZERO, now: at(30), mode: PruneMode::Remove };
+    let pruned = worktree::prune(found, request, &lost).await.expect("pruned");
+    let error = format!("{} belongs to a newer attempt by now", second.path.display());
+    assert_eq!(pruned[0].error, Some(error));
+    assert_eq!(git(&second.path, &["status", "--porcelain"]), "");
 }
 
 #[tokio::test]
