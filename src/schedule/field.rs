@@ -117,12 +117,14 @@ fn number(text: &str, item: &str, unit: &Unit) -> Result<u8, ScheduleError> {
             "only numbers, names, lists, ranges, steps and * are crontab; L, W, #, ? and H are not",
         ));
     };
-    u8::try_from(value).ok().filter(|value| (unit.min..=unit.max).contains(value)).ok_or_else(|| {
-        ScheduleError::new(
-            format!("{} {value} is out of range", unit.name),
-            format!("{} goes from {} to {}", unit.name, unit.min, unit.max),
-        )
-    })
+    u8::try_from(value).ok().filter(|value| (unit.min..=unit.max).contains(value)).ok_or_else(
+        || {
+            ScheduleError::new(
+                format!("{} {value} is out of range", unit.name),
+                format!("{} goes from {} to {}", unit.name, unit.min, unit.max),
+            )
+        },
+    )
 }
 
 /// Plain decimal digits; `u32::from_str` would take a sign.

@@ -93,7 +93,8 @@ impl Schedule {
     pub fn note(&self, due: Timestamp) -> Option<String> {
         let wall = self.zone.to_datetime(due);
         let clock = wall.time().strftime("%H:%M");
-        if let AmbiguousOffset::Fold { before, .. } = self.zone.to_ambiguous_timestamp(wall).offset()
+        if let AmbiguousOffset::Fold { before, .. } =
+            self.zone.to_ambiguous_timestamp(wall).offset()
         {
             let first = before == self.zone.to_offset(due);
             return Some(match self.crontab.pace() {
