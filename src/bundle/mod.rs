@@ -7,10 +7,13 @@ mod nearest;
 mod problem;
 mod prompt;
 mod raw;
+mod schema;
 mod source;
 mod validate;
+mod watch;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +26,9 @@ pub use model::{
 };
 pub use problem::{Position, Problem, Severity};
 pub use prompt::{PreviousRun, PromptError, PromptVars, render_prompt};
+pub use schema::SchemaKind;
 pub use source::{LoadError, Revision, head_commit};
+pub use watch::BundleWatch;
 
 /// What reading a bundle gave.
 #[derive(Clone, Debug)]
@@ -34,13 +39,24 @@ pub struct Loaded {
     pub bundle: Option<Arc<Bundle>>,
     /// Sorted by file and place.
     pub problems: Vec<Problem>,
+    /// The text of each readable file that has a problem, for excerpts.
+    pub texts: BTreeMap<String, String>,
 }
+
+/// The code of problems whose source line must not be shown.
+pub const SECRET_CODE: &str = "secret-in-bundle";
 
 /// Reads and validates a bundle.
 pub fn load(dir: &Path, revision: &Revision) -> Result<Loaded, LoadError> {
     let files = source::read(dir, revision)?;
     let (bundle, problems) = validate::check(&files, dir);
-    Ok(Loaded { commit: files.commit, bundle: bundle.map(Arc::new), problems })
+    let mut texts = BTreeMap::new();
+    for problem in &problems {
+        if let Some(text) = files.text(&problem.file) {
+            texts.insert(problem.file.clone(), text.to_owned());
+        }
+    }
+    Ok(Loaded { commit: files.commit, bundle: bundle.map(Arc::new), problems, texts })
 }
 
 /// Reads and validates one commit.

@@ -70,6 +70,16 @@ pub(super) struct Files {
     pub(super) files: BTreeMap<String, Content>,
 }
 
+impl Files {
+    /// A file's text, if it is there and readable.
+    pub(super) fn text(&self, file: &str) -> Option<&str> {
+        match self.files.get(file)? {
+            Content::Bytes(bytes) => super::yaml::read_text(file, bytes).ok(),
+            Content::NotAFile(_) | Content::TooLarge(_) => None,
+        }
+    }
+}
+
 /// Directories that a bundle is read from, besides `manifest.yaml`.
 const DIRECTORIES: [&str; 4] = ["personas", "tasks", "scripted", "system_prompts"];
 
