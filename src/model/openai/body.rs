@@ -74,3 +74,49 @@ fn tool(tool: &ToolSpec) -> Value {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::super::ToolResult;
+    use super::*;
+
+    fn request(calls: usize) -> Request {
+        let mut messages = vec![Arc::new(Message::User("do it".to_owned()))];
+        for number in 0..calls {
+            let id = format!("call_{number:024}");
+            messages.push(Arc::new(Message::Assistant {
+                text: String::new(),
+                calls: vec![CallRequest {
+                    id: id.clone(),
+                    name: "bash".to_owned(),
+                    arguments: r#"{"command":"true"}"#.to_owned(),
+                }],
+                reasoning: None,
+            }));
+            messages.push(Arc::new(Message::Tools(vec![ToolResult {
+                call_id: id,
+                name: "bash".to_owned(),
+                content: "[exit 0]".to_owned(),
+                is_error: false,
+            }])));
+        }
+        Request {
+            model: "m".to_owned(),
+            system: "s".into(),
+            messages,
+            tools: Arc::new([]),
+            temperature: None,
+            max_output_tokens: None,
+        }
+    }
+
+    #[test]
+    fn earlier_bytes_never_change_and_an_empty_call_adds_little() {
+        let (one, two) = (encode(&request(1)), encode(&request(2)));
+        let unclosed = one.strip_suffix(b"]}").expect("the messages come last");
+        assert!(two.starts_with(unclosed));
+        assert!(two.len() - one.len() <= 256, "{} bytes", two.len() - one.len());
+    }
+}

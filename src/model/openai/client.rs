@@ -6,6 +6,7 @@ use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::OpenAiSettings;
+use super::failure::causes;
 
 /// Builds the client. The error names what is wrong with the settings.
 pub(super) fn build(settings: &OpenAiSettings) -> Result<reqwest::Client, String> {
@@ -26,7 +27,10 @@ pub(super) fn build(settings: &OpenAiSettings) -> Result<reqwest::Client, String
         }
         other => return Err(format!("base_url has the scheme {other:?}; use https or http")),
     };
-    builder.build().map_err(|error| format!("the HTTP client cannot be made: {error}"))
+    builder.build().map_err(|error| {
+        let why = causes(&error);
+        format!("the HTTP client cannot be made ({why}); https needs the system's CA certificates")
+    })
 }
 
 /// The header that carries the key, marked so that it is never printed. `None` when it cannot.

@@ -144,7 +144,7 @@ fn wait_until(date: &str, now: Timestamp) -> Option<Duration> {
 }
 
 /// An error with what caused it, because HTTP clients say little themselves.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
