@@ -201,3 +201,84 @@ fn message_bytes(message: &Message) -> usize {
 fn estimate(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(BYTES_PER_TOKEN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_LIMITS: Limits = Limits {
+        max_cost: None,
+        max_total_tokens: None,
+        max_iterations: None,
+        wall_deadline: None,
+    };
+
+    fn spent(tokens: u64, cost: u64) -> Usage {
+        Usage { input_tokens: tokens, cost_nano_usd: NanoUsd(cost), ..Usage::default() }
+    }
+
+    #[test]
+    fn the_last_unit_may_be_spent_and_nothing_after_it() {
+        let limits = Limits { max_total_tokens: Some(10), ..NO_LIMITS };
+        let mut ledger = Ledger::new(limits, Usage::default());
+        ledger.charge(spent(10, 0));
+        assert_eq!(ledger.check_overspent(), Ok(()));
+        assert_eq!(
+            ledger.begin_round(),
+            Err(Outcome::failed(
+                OutcomeClass::TokenCeiling,
+                "used 10 tokens of max_total_tokens 10"
+            ))
+        );
+        ledger.charge(spent(1, 0));
+        assert_eq!(
+            ledger.check_overspent().map_err(|outcome| outcome.class),
+            Err(OutcomeClass::TokenCeiling)
+        );
+    }
+
+    #[test]
+    fn without_ceilings_nothing_ends_and_nothing_is_near() {
+        let mut ledger = Ledger::new(NO_LIMITS, spent(u64::MAX, u64::MAX));
+        ledger.charge(spent(u64::MAX, u64::MAX));
+        assert_eq!(ledger.begin_round(), Ok(()));
+        assert_eq!(ledger.check_overspent(), Ok(()));
+        assert_eq!(ledger.near_ceiling(0.8), None);
+    }
+
+    #[test]
+    fn nearness_counts_earlier_attempts_and_begins_at_the_fraction() {
+        let limits = Limits { max_cost: Some(NanoUsd(1_000_000_000)), ..NO_LIMITS };
+        let mut ledger = Ledger::new(limits, spent(0, 700_000_000));
+        ledger.charge(spent(0, 99_999_999));
+        assert_eq!(ledger.near_ceiling(0.8), None);
+        ledger.charge(spent(0, 1));
+        assert_eq!(
+            ledger.near_ceiling(0.8),
+            Some(NearCeiling {
+                ceiling: "max_cost_usd",
+                spent: "$0.8000".to_owned(),
+                limit: "$1.0000".to_owned(),
+            })
+        );
+    }
+
+    #[test]
+    fn cost_is_rounded_up_and_does_not_overflow() {
+        let price = |nano: u64| Price {
+            input_per_million: NanoUsd(nano),
+            cached_per_million: NanoUsd(0),
+            output_per_million: NanoUsd(0),
+        };
+        assert_eq!(cost(spent(1, 0), price(1)), NanoUsd(1));
+        assert_eq!(cost(spent(3, 0), price(1_000_000)), NanoUsd(3));
+        assert_eq!(cost(spent(u64::MAX, 0), price(u64::MAX)), NanoUsd(u64::MAX));
+    }
+
+    #[test]
+    fn more_cached_than_prompt_tokens_is_no_negative_number() {
+        let wire = WireUsage { prompt_tokens: 5, cached_tokens: 9, ..WireUsage::default() };
+        let usage = tokens(wire, 100, || 0);
+        assert_eq!((usage.input_tokens, usage.cached_tokens, usage.estimated), (0, 5, false));
+    }
+}

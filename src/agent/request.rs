@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use jiff::Timestamp;
 
 use crate::model::{Answer, CallRequest, ModelError, ModelErrorClass, Request};
@@ -26,6 +27,12 @@ pub(super) struct Turn {
 impl Attempt {
     /// Asks the model for its next step. The answer is charged and recorded.
     pub(super) async fn ask(&mut self) -> Result<Turn, Outcome> {
+        if self.sandbox.is_none()
+            && let Some(started) = self.pending_sandbox.clone().now_or_never()
+        {
+            // Nothing is paid for when it is known already that nothing can run.
+            self.keep_sandbox(started)?;
+        }
         self.ledger.begin_round()?;
         let notice = self.wind_down().await?;
         let request = Request {

@@ -2,9 +2,12 @@
 //! formats and error classes; refuses to know of tools, budgets or runs.
 
 mod fault;
+mod openai;
 mod scripted;
+mod sse;
 mod types;
 
+pub use openai::{OpenAiModel, OpenAiSettings};
 pub use scripted::{
     ScriptCursor, ScriptTurns, ScriptedCall, ScriptedFault, ScriptedModel, ScriptedTurn,
 };

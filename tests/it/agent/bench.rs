@@ -48,6 +48,20 @@ impl Log {
         seen.wait_for(|events| events.iter().any(&wanted)).await.expect("the log lives");
     }
 
+    /// The wait of the retry with that index, in milliseconds, once it is recorded.
+    pub async fn nth_retry(&self, index: usize) -> u64 {
+        let waits = |events: &Vec<EventKind>| -> Vec<u64> {
+            let wait = |event: &EventKind| match event {
+                EventKind::ModelFailed { retry_in_ms, .. } => *retry_in_ms,
+                _ => None,
+            };
+            events.iter().filter_map(wait).collect()
+        };
+        let mut seen = self.events.subscribe();
+        let events = seen.wait_for(|events| waits(events).len() > index).await;
+        waits(&events.expect("the log lives"))[index]
+    }
+
     /// (call id, tool, is error, output) of each result, in order.
     pub fn results(&self) -> Vec<(String, String, bool, String)> {
         let results = self.events().into_iter().filter_map(|event| match event {
