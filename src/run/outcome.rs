@@ -109,3 +109,13 @@ pub enum DeadLetterClass {
     RetryExhausted,
     NonRetryable,
 }
+
+impl DeadLetterClass {
+    /// The stable name: a metric label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DeadLetterClass::RetryExhausted => "retry_exhausted",
+            DeadLetterClass::NonRetryable => "non_retryable",
+        }
+    }
+}

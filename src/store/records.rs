@@ -58,6 +58,8 @@ pub struct ClaimedRun {
     /// Answer and outcome of the task's previous finished run.
     pub previous_answer: Option<String>,
     pub previous_outcome: Option<String>,
+    /// The branch of the task's last successful run that left one.
+    pub previous_branch: Option<String>,
 }
 
 /// Something that an earlier attempt did outside its worktree.
@@ -156,6 +158,15 @@ pub enum StoreError {
         #[source]
         source: rusqlite::Error,
     },
+    /// The transaction did not begin or did not commit: nothing of it stands.
+    #[error("the store could not commit: {0}")]
+    Failed(String),
     #[error("the store is closed")]
     Closed,
+}
+
+impl StoreError {
+    pub(super) fn sql(doing: &'static str, source: rusqlite::Error) -> Self {
+        StoreError::Sql { doing, source }
+    }
 }

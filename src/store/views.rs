@@ -56,6 +56,7 @@ pub struct AttemptRow {
     pub outcome: Option<String>,
     pub reason: Option<String>,
     pub model: Option<String>,
+    pub repo: Option<String>,
     pub worktree: Option<String>,
     pub branch: Option<String>,
     pub base_commit: Option<String>,
