@@ -38,6 +38,7 @@ pub(super) struct Attempt {
     pub(super) sandbox: Option<Arc<dyn Sandbox>>,
     pub(super) workspace_path: String,
     pub(super) tool_timeout: Duration,
+    pub(super) cell_timeout: Duration,
     pub(super) output_limit_bytes: usize,
     pub(super) plan: Mutex<Plan>,
     pub(super) artifacts: Mutex<ArtifactList>,
@@ -71,6 +72,9 @@ impl Attempt {
             sandbox: None,
             workspace_path: input.workspace_path,
             tool_timeout: input.tool_timeout,
+            cell_timeout: input
+                .python_cell_timeout
+                .map_or(input.tool_timeout, |cell| cell.min(input.tool_timeout)),
             output_limit_bytes: tools::output::clamp_limit(input.output_limit_bytes),
             plan: Mutex::default(),
             artifacts: Mutex::default(),

@@ -192,6 +192,7 @@ impl Attempt {
             workspace_path: &self.workspace_path,
             call_id: &call.id,
             timeout: self.tool_timeout,
+            cell_timeout: self.cell_timeout,
             output_limit_bytes: self.output_limit_bytes,
             plan: &self.plan,
             artifacts: &self.artifacts,

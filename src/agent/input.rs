@@ -74,6 +74,8 @@ pub struct AgentInput {
     pub workspace_path: String,
     /// The ceiling for one bash call or Python cell.
     pub tool_timeout: Duration,
+    /// FLEET_PYTHON_CELL_TIMEOUT: a further ceiling for one Python cell.
+    pub python_cell_timeout: Option<Duration>,
     /// Bytes of a tool's output that the model sees (1–128 KiB; default 64 KiB).
     pub output_limit_bytes: usize,
     pub events: EventSink,

@@ -57,6 +57,7 @@ impl From<StoreError> for Failure {
             | StoreError::Corrupt { .. }
             | StoreError::TooNew { .. }
             | StoreError::Sql { .. }
+            | StoreError::Failed(_)
             | StoreError::Closed => Exit::Io,
         };
         Failure::from_error(exit, &error)

@@ -13,9 +13,5 @@ pub(super) fn start(redactor: &Redactor) {
     let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = fmt().with_env_filter(filter).with_target(false).with_writer(writer);
     // A second start in one process keeps the first.
-    let _ = if json {
-        builder.json().try_init()
-    } else {
-        builder.with_ansi(colour).try_init()
-    };
+    let _ = if json { builder.json().try_init() } else { builder.with_ansi(colour).try_init() };
 }

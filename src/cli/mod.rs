@@ -1,6 +1,7 @@
 //! The command line: a verb per file. Alone prints, adds hints to errors and picks exit codes.
 
 mod bundle;
+mod bundle_dir;
 mod completions;
 mod config;
 mod dlq;
@@ -10,20 +11,17 @@ mod global;
 mod init;
 mod logging;
 mod output;
-mod page;
-mod follow;
 mod runs;
 mod sandbox;
 mod sched;
-mod serve;
 mod status;
-mod task;
 mod worktree;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use bundle_dir::{bundle_dir, make_state_dir};
 use output::{print, print_json, table};
 
 pub use exit::{Exit, Failure};
@@ -45,12 +43,8 @@ enum Verb {
     Init(init::InitArgs),
     /// Checks and shows bundles.
     Bundle(bundle::BundleArgs),
-    /// Runs the scheduler and the status page.
-    Serve(serve::ServeArgs),
     /// Shows what runs, what is due and what is wrong.
     Status(status::StatusArgs),
-    /// Lists and runs tasks.
-    Task(task::TaskArgs),
     /// Shows and changes what is scheduled.
     Sched(sched::SchedArgs),
     /// Reviews and replays dead letters (also `fleet sched dlq`).
@@ -82,9 +76,7 @@ pub fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Init(args) => init::run(args, &global),
         Verb::Bundle(args) => bundle::run(args, &global),
-        Verb::Serve(args) => serve::run(args, &global),
         Verb::Status(args) => status::run(args, &global),
-        Verb::Task(args) => task::run(args, &global),
         Verb::Sched(args) => sched::run(args, &global),
         Verb::Dlq(args) => dlq::run(args, &global),
         Verb::Runs(args) => runs::run(args, &global),

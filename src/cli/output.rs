@@ -11,7 +11,9 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}"))),
+        Err(error) => {
+            Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
+        }
     }
 }
 
@@ -25,6 +27,6 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// A table without borders, with these column heads.
 pub(super) fn table(heads: &[&str]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING).set_header(heads);
+    table.load_style(comfy_table::presets::NOTHING).set_header(heads);
     table
 }

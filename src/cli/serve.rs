@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{Exit, Failure, Global, logging};
-use crate::clock::Clock;
+use crate::clock::{Clock, Heartbeat};
 use crate::config::Config;
-use crate::runner::{BundleKeeper, Context, Heartbeat, OpenError, ServeLock, Service, Signal, StartError, Wake};
+use crate::runner::{BundleKeeper, Context, OpenError, ServeLock, Service, Signal, StartError, Wake};
 use crate::status;
 
 /// Runs the scheduler and the status page until SIGTERM.
@@ -93,8 +93,7 @@ fn bundle_failure(error: StartError) -> Failure {
     let failure = Failure::from_error(Exit::Problems, &error);
     match error {
         StartError::Invalid { .. } => failure.hint("fleet bundle validate lists every problem; a daemon needs one valid commit to start with"),
-        StartError::Load(_) => failure.hint("give the bundle repository with --bundle DIR; fleet init DIR makes one"),
-        StartError::Watch { .. } => failure,
+        StartError::Load(load) => failure.hint(load.hint().unwrap_or("give the bundle repository with --bundle DIR; fleet init DIR makes one")),
     }
 }
 
@@ -102,12 +101,12 @@ fn bundle_failure(error: StartError) -> Failure {
 pub(super) fn open_failure(error: OpenError) -> Failure {
     let exit = match &error {
         OpenError::Preflight(_) => Exit::Unhealthy,
-        OpenError::StateDir { .. } | OpenError::Store(_) | OpenError::Holder(_) | OpenError::Http(_) => Exit::Io,
+        OpenError::StateDir { .. } | OpenError::Store(_) | OpenError::Holder(_) => Exit::Io,
     };
     let failure = Failure::from_error(exit, &error);
     match error {
         OpenError::StateDir { .. } => failure.hint("give a writable directory with --state DIR or FLEET_STATE_DIR"),
         OpenError::Preflight(_) => failure.hint("fleet doctor checks everything that the sandbox needs"),
-        OpenError::Store(_) | OpenError::Holder(_) | OpenError::Http(_) => failure,
+        OpenError::Store(_) | OpenError::Holder(_) => failure,
     }
 }

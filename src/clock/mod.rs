@@ -1,12 +1,14 @@
 //! Tells the time and waits until a time. Owns the only calls to the system clock; refuses to know
 //! what the time is for.
 
+mod heartbeat;
 mod simulated;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use heartbeat::Heartbeat;
 pub use simulated::SimulatedClock;
 
 /// The longest wait before wall time is read again, so that a sleeping host or a stepped clock is

@@ -156,7 +156,11 @@ mod tests {
     use super::*;
 
     fn generous() -> RetryPolicy {
-        RetryPolicy { max_retries: 2, retry_on: OutcomeClass::ALL.to_vec(), ..RetryPolicy::default() }
+        RetryPolicy {
+            max_retries: 2,
+            retry_on: OutcomeClass::ALL.to_vec(),
+            ..RetryPolicy::default()
+        }
     }
 
     fn retries(class: OutcomeClass, policy: &RetryPolicy) -> bool {
@@ -170,7 +174,11 @@ mod tests {
             OutcomeClass::ALL.into_iter().filter(|class| retries(*class, &policy)).collect();
         assert_eq!(
             retried,
-            [OutcomeClass::Transient, OutcomeClass::ConnectorUnavailable, OutcomeClass::Interrupted]
+            [
+                OutcomeClass::Transient,
+                OutcomeClass::ConnectorUnavailable,
+                OutcomeClass::Interrupted
+            ]
         );
     }
 

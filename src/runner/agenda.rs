@@ -81,7 +81,12 @@ pub fn plan(
             None
         }
     };
-    due.into_iter().map(|due| { let skipped = skip(&due); (due, skipped) }).collect()
+    due.into_iter()
+        .map(|due| {
+            let skipped = skip(&due);
+            (due, skipped)
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -30,8 +30,6 @@ pub enum StartError {
     Load(#[from] LoadError),
     #[error("bundle {commit} has {count} error(s), the first: {first}")]
     Invalid { commit: String, count: usize, first: String },
-    #[error("cannot watch the bundle repository {path}: {message}")]
-    Watch { path: String, message: String },
 }
 
 /// Keeps the bundle of one repository.
@@ -53,10 +51,7 @@ impl BundleKeeper {
         };
         remember(state_dir, &state.bundle.commit);
         info!(bundle.commit = %state.bundle.commit, tasks = state.bundle.tasks.len(), "loaded the bundle");
-        let watch = BundleWatch::start(dir).map_err(|error| StartError::Watch {
-            path: dir.display().to_string(),
-            message: error.to_string(),
-        })?;
+        let watch = BundleWatch::start(dir, state.problems_commit.clone())?;
         Ok(BundleKeeper {
             dir: dir.to_owned(),
             state_dir: state_dir.clone(),
@@ -75,22 +70,17 @@ impl BundleKeeper {
         self.state.subscribe()
     }
 
-    /// Waits until the repository's refs may have changed.
-    pub async fn changed(&mut self) {
-        self.watch.changed().await;
+    /// Waits until HEAD names another commit. May be dropped and called again.
+    pub async fn changed(&mut self) -> CommitId {
+        self.watch.next().await
     }
 
-    /// Looks at HEAD again; true when another bundle came into force.
-    pub async fn reload(&mut self, now: Timestamp) -> bool {
+    /// Loads a commit that landed; true when its bundle came into force.
+    pub async fn reload(&mut self, commit: CommitId, now: Timestamp) -> bool {
         let dir = self.dir.clone();
-        let seen = self.state.borrow().problems_commit.clone();
-        let loaded = tokio::task::spawn_blocking(move || {
-            if bundle::head_commit(&dir)? == seen { Ok(None) } else { bundle::load(&dir, &Revision::Head).map(Some) }
-        })
-        .await;
+        let loaded = tokio::task::spawn_blocking(move || bundle::load_commit(&dir, &commit)).await;
         match loaded {
-            Ok(Ok(Some(loaded))) => self.replace(&loaded, now),
-            Ok(Ok(None)) => false,
+            Ok(Ok(loaded)) => self.replace(&loaded, now),
             Ok(Err(error)) => {
                 warn!(error = %error, "cannot read the bundle repository: the last bundle stays in force");
                 false
@@ -161,7 +151,12 @@ fn remember(state_dir: &StateDir, commit: &CommitId) {
     }
 }
 
-fn last_good(dir: &Path, state_dir: &StateDir, newest: &Loaded, now: Timestamp) -> Option<BundleState> {
+fn last_good(
+    dir: &Path,
+    state_dir: &StateDir,
+    newest: &Loaded,
+    now: Timestamp,
+) -> Option<BundleState> {
     let remembered = std::fs::read_to_string(memory(state_dir)).ok()?;
     let loaded = bundle::load(dir, &Revision::Named(remembered.trim().to_owned())).ok()?;
     let bundle = in_force(&loaded)?;

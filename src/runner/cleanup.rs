@@ -30,12 +30,19 @@ pub struct Cleanup {
 impl Cleanup {
     /// The job for an attempt that ended in `state`. A workspace whose work was not collected is
     /// kept whatever the task says; one that will be tried again goes at once.
-    pub fn of(checkout: &Checkout, task: Option<&Task>, state: RunState, work: &Work, now: Timestamp) -> Self {
+    pub fn of(
+        checkout: &Checkout,
+        task: Option<&Task>,
+        state: RunState,
+        work: &Work,
+        now: Timestamp,
+    ) -> Self {
         let config = task.map(|task| &task.worktree);
         let retries = state == RunState::Scheduled;
-        let keep = work.lost.is_some()
-            || (!retries && config.is_some_and(|config| !config.auto_cleanup));
-        let delay = config.filter(|_| !retries).map(|config| config.cleanup_delay).unwrap_or_default();
+        let keep =
+            work.lost.is_some() || (!retries && config.is_some_and(|config| !config.auto_cleanup));
+        let delay =
+            config.filter(|_| !retries).map(|config| config.cleanup_delay).unwrap_or_default();
         Cleanup {
             run: checkout.run_id.clone(),
             attempt: checkout.attempt,

@@ -46,7 +46,11 @@ pub struct Collector<'a> {
 
 impl Collector<'_> {
     /// Collects everything within [`PATIENCE`].
-    pub async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>, published: Vec<Artifact>) -> Work {
+    pub async fn collect(
+        &self,
+        sandbox: Option<Arc<dyn Sandbox>>,
+        published: Vec<Artifact>,
+    ) -> Work {
         let patience = self.context.clock.sleep(PATIENCE);
         let work = tokio::select! {
             work = self.take(sandbox, published) => work,
@@ -94,9 +98,10 @@ impl Collector<'_> {
     /// it or its helper ended.
     async fn salvager(&self) -> Result<Arc<dyn Sandbox>, String> {
         self.context.podman.remove_run(self.run).await.map_err(|error| error.to_string())?;
-        let sandbox = PodmanSandbox::start(&self.context.podman, &self.context.seal, self.spec.clone())
-            .await
-            .map_err(|error| format!("no container to salvage the work: {error}"))?;
+        let sandbox =
+            PodmanSandbox::start(&self.context.podman, &self.context.seal, self.spec.clone())
+                .await
+                .map_err(|error| format!("no container to salvage the work: {error}"))?;
         Ok(Arc::new(sandbox))
     }
 
@@ -114,7 +119,7 @@ impl Collector<'_> {
             Ok(other) => return Err(format!("the sandbox answered {other:?} to a collection")),
             Err(error) => return Err(error.to_string()),
         };
-        let GitBundle { bytes: Some(bytes), head: Some(head), salvaged } = bundle else {
+        let GitBundle { bytes: Some(bytes), head, salvaged } = bundle else {
             return Ok(None);
         };
         let request = CollectRequest { bundle: bytes, head, limits: CollectLimits::default() };
@@ -122,15 +127,20 @@ impl Collector<'_> {
             .await
             .map_err(|error| super::with_causes(&error))?;
         if salvaged {
-            let _ = self.events.record(EventKind::Warned {
-                message: "the agent left uncommitted changes: kept as a commit of their own".to_owned(),
-            }).await;
+            let _ = self
+                .events
+                .record(EventKind::Warned {
+                    message: "the agent left uncommitted changes: kept as a commit of their own"
+                        .to_owned(),
+                })
+                .await;
         }
         Ok(Some(collected))
     }
 
     async fn artifacts(&self, sandbox: &dyn Sandbox, published: Vec<Artifact>) -> Vec<Artifact> {
-        let dir = self.context.config.state.artifacts().join(self.run).join(self.attempt.to_string());
+        let dir =
+            self.context.config.state.artifacts().join(self.run).join(self.attempt.to_string());
         let mut kept: Vec<Artifact> = Vec::with_capacity(published.len());
         for artifact in published {
             let number = kept.len() + 1;
@@ -150,14 +160,17 @@ impl Collector<'_> {
             let event = EventKind::WorkCollected {
                 branch: self.checkout.branch.clone(),
                 commit: Some(collected.commit.clone()),
-                commits: collected.commits,
-                diff_stat: collected.diff_stat.clone(),
+                commits: u32::try_from(collected.commits).unwrap_or(u32::MAX),
+                diff_stat: Some(collected.diff_stat.clone()),
             };
             let _ = self.events.record(event).await;
         }
         if let Some(message) = &work.lost {
             warn!(run.id = self.run, attempt = self.attempt, error = %message, "could not collect the work");
-            let message = format!("the work was not collected: {message}; it is kept in {}", self.checkout.path.display());
+            let message = format!(
+                "the work was not collected: {message}; it is kept in {}",
+                self.checkout.path.display()
+            );
             let _ = self.events.record(EventKind::Warned { message }).await;
         }
     }
@@ -173,7 +186,12 @@ async fn is_alive(sandbox: &dyn Sandbox) -> bool {
 }
 
 /// Copies one published file into the state directory as `dir/number`.
-async fn copy(sandbox: &dyn Sandbox, artifact: &Artifact, dir: &Path, number: usize) -> Result<Artifact, String> {
+async fn copy(
+    sandbox: &dyn Sandbox,
+    artifact: &Artifact,
+    dir: &Path,
+    number: usize,
+) -> Result<Artifact, String> {
     let call = Call::Fetch { path: artifact.path.clone(), max_bytes: MAX_ARTIFACT_BYTES };
     let FileContent { bytes, .. } = match call_once(sandbox, call).await {
         Ok(Reply::Content(content)) => content,

@@ -8,7 +8,6 @@ use super::holder::{self, HolderError, HolderLock};
 use super::models::ModelFactory;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
-use crate::model::{HttpClient, ModelError};
 use crate::run::RunId;
 use crate::sandbox::{Podman, PreflightError, SealReport, preflight};
 use crate::secrets::Redactor;
@@ -37,24 +36,29 @@ pub enum OpenError {
     Preflight(#[from] PreflightError),
     #[error(transparent)]
     Holder(#[from] HolderError),
-    #[error(transparent)]
-    Http(#[from] ModelError),
 }
 
 impl Context {
     /// Opens the store, checks the sandbox and becomes a holder. Nothing is left behind on failure
     /// but the state directory itself.
-    pub async fn open(config: Config, clock: Clock, redactor: Redactor) -> Result<Arc<Self>, OpenError> {
+    pub async fn open(
+        config: Config,
+        clock: Clock,
+        redactor: Redactor,
+    ) -> Result<Arc<Self>, OpenError> {
         make_private(&config.state)?;
         let store = Store::open(&config.state.database(), redactor.clone())?;
         let podman = Podman::connect(&config)?;
         let seal = preflight(&podman, &config).await?;
         if !seal.limits_enforced() {
-            warn!(limits = "best_effort", "this host does not enforce every limit: rlimits stand in, and every run says so");
+            warn!(
+                limits = "best_effort",
+                "this host does not enforce every limit: rlimits stand in, and every run says so"
+            );
         }
         let holder = HolderLock::acquire(&config.state)?;
         holder::sweep_dead(&config.state);
-        let models = ModelFactory { http: HttpClient::new()?, clock: clock.clone(), redactor: redactor.clone() };
+        let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
         Ok(Arc::new(Context { config, store, clock, redactor, models, podman, seal, holder }))
     }

@@ -17,9 +17,7 @@ use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, workspace};
 use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
-use crate::run::{
-    Cancel, CancelReason, EventKind, NativeTool, Outcome, OutcomeClass, RunState,
-};
+use crate::run::{Cancel, CancelReason, EventKind, NativeTool, Outcome, OutcomeClass, RunState};
 use crate::sandbox::{PendingSandbox, Sandbox};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};
 use crate::worktree::Checkout;
@@ -44,7 +42,8 @@ pub struct Execution {
 pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
     let Execution { context, bundle, claimed, cancel } = execution;
     let task = bundle.tasks.get(&claimed.task).cloned();
-    let attempt = Attempt { context: &context, bundle: &bundle, claimed: &claimed, cancel: &cancel };
+    let attempt =
+        Attempt { context: &context, bundle: &bundle, claimed: &claimed, cancel: &cancel };
     let ended = AssertUnwindSafe(attempt.carry_out(task.as_deref())).catch_unwind().await;
     let (checkout, ending) = ended.unwrap_or_else(|_| {
         error!(run.id = %claimed.run_id, attempt = claimed.attempt, "the run panicked");
@@ -81,7 +80,8 @@ impl Drop for Attached {
 impl Attempt<'_> {
     async fn carry_out(&self, task: Option<&Task>) -> (Option<Checkout>, Ending) {
         let Some(task) = task else {
-            let reason = format!("task {} is not in bundle {}", self.claimed.task, self.bundle.commit);
+            let reason =
+                format!("task {} is not in bundle {}", self.claimed.task, self.bundle.commit);
             return (None, Ending::bare(Outcome::failed(OutcomeClass::Config, reason)));
         };
         let _lease = Attached(tokio::spawn(lease::keep(
@@ -134,7 +134,15 @@ impl Attempt<'_> {
         let rendered = prompt::render(self.context, task, self.claimed, &checkout)?;
         let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, &checkout);
         let sandbox = workspace::start(self.context, spec.clone(), events.clone());
-        let input = self.agent_input(task, &checkout, model, rendered, deadline, sandbox.clone(), events.clone());
+        let input = self.agent_input(
+            task,
+            &checkout,
+            model,
+            rendered,
+            deadline,
+            sandbox.clone(),
+            events.clone(),
+        );
         let end = agent::run(input).await;
         let collector = Collector {
             context: self.context,
@@ -156,8 +164,14 @@ impl Attempt<'_> {
             return Ok(());
         }
         let failed = |message: String| Outcome::failed(OutcomeClass::Transient, message);
-        cleanup::of_run(self.context, &self.claimed.run_id).await.map_err(|error| failed(error.to_string()))?;
-        self.context.podman.remove_run(self.claimed.run_id.as_str()).await.map_err(|error| failed(error.to_string()))
+        cleanup::of_run(self.context, &self.claimed.run_id)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        self.context
+            .podman
+            .remove_run(self.claimed.run_id.as_str())
+            .await
+            .map_err(|error| failed(error.to_string()))
     }
 
     /// How many model requests failed in earlier attempts.
@@ -167,8 +181,10 @@ impl Attempt<'_> {
         }
         let run = self.claimed.run_id.clone();
         let events = self.context.store.events_after(run, 0, u32::MAX).await;
-        let events = events.map_err(|error| Outcome::failed(OutcomeClass::Transient, error.to_string()))?;
-        let failed = events.iter().filter(|row| matches!(row.event.kind, EventKind::ModelFailed { .. }));
+        let events =
+            events.map_err(|error| Outcome::failed(OutcomeClass::Transient, error.to_string()))?;
+        let failed =
+            events.iter().filter(|row| matches!(row.event.kind, EventKind::ModelFailed { .. }));
         Ok(u32::try_from(failed.count()).unwrap_or(u32::MAX))
     }
 
@@ -199,7 +215,11 @@ impl Attempt<'_> {
             limits: Some(self.context.seal.limits.clone()),
             seal: serde_json::to_value(&self.context.seal).ok(),
         };
-        let stored = self.context.store.set_attempt_facts(self.claimed.run_id.clone(), self.claimed.token, facts).await;
+        let stored = self
+            .context
+            .store
+            .set_attempt_facts(self.claimed.run_id.clone(), self.claimed.token, facts)
+            .await;
         stored.map_err(|error| {
             error!(run.id = %self.claimed.run_id, error = %error, "cannot record the attempt: the run ends");
             self.cancel.cancel(match error {
@@ -210,7 +230,10 @@ impl Attempt<'_> {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the loop's input is assembled here and nowhere else")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the loop's input is assembled here and nowhere else"
+    )]
     fn agent_input(
         &self,
         task: &Task,
@@ -258,7 +281,10 @@ impl Attempt<'_> {
         published: Vec<crate::run::Artifact>,
     ) -> (Option<Arc<dyn Sandbox>>, Work) {
         let sandbox = sandbox.await.ok();
-        let ownerless = matches!(self.cancel.reason(), Some(CancelReason::LeaseLost | CancelReason::StoreFailed));
+        let ownerless = matches!(
+            self.cancel.reason(),
+            Some(CancelReason::LeaseLost | CancelReason::StoreFailed)
+        );
         if ownerless || sandbox.is_none() {
             return (sandbox, Work::default());
         }

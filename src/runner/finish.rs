@@ -42,12 +42,23 @@ pub async fn finish(
     let policy = task.map_or_else(RetryPolicy::default, |task| task.retry.clone());
     let decision = decide(ending.outcome.class, claimed.counters, &policy, chance());
     let (state, retry_at, counters, dead_letter) = match decision {
-        Decision::Retry { after, counters } => (RunState::Scheduled, Some(now + after), counters, None),
+        Decision::Retry { after, counters } => {
+            (RunState::Scheduled, Some(now + after), counters, None)
+        }
         Decision::Finish { state, dead_letter } => (state, None, claimed.counters, dead_letter),
     };
-    let event = EventKind::AttemptFinished { outcome: ending.outcome.clone(), usage: ending.usage, retry_at };
-    let cleanup = checkout.map(|checkout| Cleanup::of(checkout, task, state, &ending.work, now)).into_iter();
-    let artifacts = if ending.outcome.class == OutcomeClass::Success { ending.work.artifacts } else { Vec::new() };
+    let event = EventKind::AttemptFinished {
+        outcome: ending.outcome.clone(),
+        usage: ending.usage,
+        retry_at,
+    };
+    let cleanup =
+        checkout.map(|checkout| Cleanup::of(checkout, task, state, &ending.work, now)).into_iter();
+    let artifacts = if ending.outcome.class == OutcomeClass::Success {
+        ending.work.artifacts
+    } else {
+        Vec::new()
+    };
     let collected = ending.work.collected;
     let finish = AttemptFinish {
         at: now,
@@ -62,7 +73,7 @@ pub async fn finish(
         artifacts,
         branch: collected.as_ref().and(checkout).and_then(|checkout| checkout.branch.clone()),
         commit: collected.as_ref().map(|collected| CommitId::new(collected.commit.clone())),
-        diff_stat: collected.and_then(|collected| collected.diff_stat),
+        diff_stat: collected.map(|collected| collected.diff_stat),
         events: vec![Event { at: now, attempt: claimed.attempt, kind: event }],
         cleanup: cleanup.map(|job| job.to_json()).collect(),
     };
@@ -71,7 +82,12 @@ pub async fn finish(
     Ok(state)
 }
 
-fn log(claimed: &ClaimedRun, outcome: &Outcome, state: RunState, retry_at: Option<jiff::Timestamp>) {
+fn log(
+    claimed: &ClaimedRun,
+    outcome: &Outcome,
+    state: RunState,
+    retry_at: Option<jiff::Timestamp>,
+) {
     let class = outcome.class.as_str();
     match (state, retry_at) {
         (RunState::Success, _) => {

@@ -53,8 +53,7 @@ fn lock_path(state: &StateDir, instance: &str) -> PathBuf {
 impl HolderLock {
     /// Makes this process a holder of that state directory.
     pub fn acquire(state: &StateDir) -> Result<Self, HolderError> {
-        let holder =
-            Holder { instance: random_hex(8)?, pid: std::process::id(), boot: boot_id()? };
+        let holder = Holder { instance: random_hex(8)?, pid: std::process::id(), boot: boot_id()? };
         let path = lock_path(state, &holder.instance);
         let locked = make_locked(&path, &holder)
             .map_err(|source| HolderError::Lock { path: path.display().to_string(), source })?;

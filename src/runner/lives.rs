@@ -26,10 +26,12 @@ impl Lives {
         let mut ended = HashSet::new();
         for run in runs {
             match store.find_run(run.clone()).await {
-                Ok(found) if store.run(found).await?.state.is_terminal() => {
-                    ended.insert(run.clone());
+                Ok(found) => {
+                    if store.run(found).await?.state.is_terminal() {
+                        ended.insert(run.clone());
+                    }
                 }
-                Ok(_) | Err(StoreError::RunNotFound(_) | StoreError::AmbiguousRun(..)) => {}
+                Err(StoreError::RunNotFound(_) | StoreError::AmbiguousRun(..)) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -8,7 +8,6 @@ mod collect;
 mod context;
 mod execute;
 mod finish;
-mod heartbeat;
 mod holder;
 mod lease;
 mod lives;
@@ -26,9 +25,8 @@ mod workspace;
 
 pub use bundles::{BundleKeeper, BundleState, StartError};
 pub use context::{Context, OpenError, new_run_id};
-pub use heartbeat::Heartbeat;
-pub use lives::Lives;
 pub use holder::{HolderError, is_alive};
+pub use lives::Lives;
 pub use serve_lock::{ServeLock, ServeLockError};
 pub use service::{Service, Signal};
 pub use task_run::{TaskRun, TaskRunError};

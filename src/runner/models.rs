@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use crate::agent::{ModelChoice, Price};
 use super::script;
+use crate::agent::{ModelChoice, Price};
 use crate::bundle::{Bundle, PriceEntry, ProviderKind, Task};
 use crate::clock::Clock;
-use crate::model::{HttpClient, Model, OpenAiModel, ScriptCursor, ScriptedModel};
+use crate::model::{Model, OpenAiModel, OpenAiSettings, ScriptCursor, ScriptedModel};
 use crate::run::{NanoUsd, Outcome, OutcomeClass};
 use crate::secrets::Redactor;
 
@@ -21,10 +21,9 @@ const CAUTIOUS_PRICE: Price = Price {
     output_per_million: NanoUsd(75_000_000_000),
 };
 
-/// Makes models for tasks; holds the one HTTP client.
+/// Makes models for tasks.
 #[derive(Clone)]
 pub struct ModelFactory {
-    pub http: HttpClient,
     pub clock: Clock,
     pub redactor: Redactor,
 }
@@ -32,25 +31,40 @@ pub struct ModelFactory {
 impl ModelFactory {
     /// The model that answers a task, or the outcome of a run that cannot have one. `served_faults` is
     /// how many requests failed in the run's earlier attempts: a recorded fault counts per run.
-    pub fn make(&self, bundle: &Bundle, task: &Task, served_faults: u32) -> Result<ModelChoice, Outcome> {
+    pub fn make(
+        &self,
+        bundle: &Bundle,
+        task: &Task,
+        served_faults: u32,
+    ) -> Result<ModelChoice, Outcome> {
         let provider = bundle.providers.get(&task.model.provider).ok_or_else(|| {
-            config(format!("task {} names the provider {:?}, which bundle {} does not have", task.name, task.model.provider, bundle.commit))
+            config(format!(
+                "task {} names the provider {:?}, which bundle {} does not have",
+                task.name, task.model.provider, bundle.commit
+            ))
         })?;
         let display_name = format!("{}/{}", task.model.provider, task.model.model);
         let model: Arc<dyn Model> = match &provider.kind {
             ProviderKind::Scripted => {
                 let script = task.script.as_deref().ok_or_else(|| {
-                    config(format!("task {} has no recorded session for the scripted provider", task.name))
+                    config(format!(
+                        "task {} has no recorded session for the scripted provider",
+                        task.name
+                    ))
                 })?;
                 let turns = Arc::new(script::turns(script, served_faults));
-                Arc::new(ScriptedModel::new(provider.name.clone(), turns, ScriptCursor::default(), self.clock.clone()))
+                Arc::new(ScriptedModel::new(
+                    provider.name.clone(),
+                    turns,
+                    ScriptCursor::default(),
+                    self.clock.clone(),
+                ))
             }
-            ProviderKind::OpenAi { base_url, api_key_env } => Arc::new(OpenAiModel::new(
-                provider.name.clone(),
-                base_url.clone(),
-                self.key(api_key_env.as_deref(), &provider.name)?,
-                self.http.clone(),
-            )),
+            ProviderKind::OpenAi { base_url, api_key_env } => {
+                let key = self.key(api_key_env.as_deref(), &provider.name)?;
+                let settings = OpenAiSettings::new(provider.name.clone(), base_url.clone(), key);
+                Arc::new(OpenAiModel::new(settings).map_err(|error| config(error.to_string()))?)
+            }
         };
         let (price, price_is_estimate) = price(bundle, &display_name, &provider.kind);
         Ok(ModelChoice {
@@ -86,7 +100,14 @@ fn price(bundle: &Bundle, display_name: &str, kind: &ProviderKind) -> (Price, bo
     match (known, kind) {
         (Some(entry), _) => (price_of(entry), false),
         // A recorded session costs what its turns say.
-        (None, ProviderKind::Scripted) => (Price { input_per_million: NanoUsd(0), cached_per_million: NanoUsd(0), output_per_million: NanoUsd(0) }, false),
+        (None, ProviderKind::Scripted) => (
+            Price {
+                input_per_million: NanoUsd(0),
+                cached_per_million: NanoUsd(0),
+                output_per_million: NanoUsd(0),
+            },
+            false,
+        ),
         (None, ProviderKind::OpenAi { .. }) => (CAUTIOUS_PRICE, true),
     }
 }

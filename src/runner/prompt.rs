@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::agent::prompt::{EarlierEffect, PromptParts, system_prompt, user_prompt};
-use crate::bundle::{PromptPrevious, PromptRun, PromptVars, Task, render_prompt};
+use crate::bundle::{PreviousRun, PromptVars, Task, render_prompt};
 use crate::run::{Outcome, OutcomeClass};
 use crate::store::ClaimedRun;
 use crate::worktree::Checkout;
@@ -20,22 +20,19 @@ pub fn render(
     claimed: &ClaimedRun,
     checkout: &Checkout,
 ) -> Result<Rendered, Outcome> {
-    let date = local_date(context, task);
+    let now = context.clock.now();
     let vars = PromptVars {
-        task: task.name.as_str().to_owned(),
-        run: PromptRun {
-            id: claimed.run_id.as_str().to_owned(),
-            due: claimed.due.to_string(),
-            attempt: claimed.attempt,
-        },
-        date: date.clone(),
-        previous: PromptPrevious {
+        run_id: claimed.run_id.clone(),
+        due: claimed.due,
+        attempt: claimed.attempt,
+        now,
+        previous: claimed.previous_outcome.clone().map(|outcome| PreviousRun {
             answer: claimed.previous_answer.clone().unwrap_or_default(),
-            outcome: claimed.previous_outcome.clone().unwrap_or_default(),
-        },
+            outcome,
+        }),
     };
     let prompt = render_prompt(task, &vars)
-        .map_err(|error| Outcome::failed(OutcomeClass::Config, error.to_string()))?;
+        .map_err(|error| Outcome::failed(OutcomeClass::Config, super::with_causes(&error)))?;
     let effects = claimed.effects.iter().map(|effect| EarlierEffect {
         tool: effect.tool.clone(),
         arguments: effect.arguments.clone(),
@@ -44,16 +41,20 @@ pub fn render(
     let parts = PromptParts {
         workspace_path: checkout.path.display().to_string(),
         task_system_prompt: task.system_prompt.clone(),
-        persona: task.persona.as_ref().map(|persona| (persona.name.clone(), persona.instructions.clone())),
+        persona: task
+            .persona
+            .as_ref()
+            .map(|persona| (persona.name.clone(), persona.instructions.clone())),
         earlier_effects: effects.collect(),
     };
-    Ok(Rendered { system: system_prompt(&parts), user: user_prompt(&prompt, &date) })
+    Ok(Rendered {
+        system: system_prompt(&parts),
+        user: user_prompt(&prompt, &local_date(task, now)),
+    })
 }
 
 /// Today in the task's zone.
-fn local_date(context: &Context, task: &Task) -> String {
-    let now = context.clock.now();
-    let zoned = jiff::tz::TimeZone::get(&task.timezone).map(|zone| now.to_zoned(zone).date().to_string());
-    // The zone was validated with the bundle; UTC is right for the rest.
-    zoned.unwrap_or_else(|_| now.to_zoned(jiff::tz::TimeZone::UTC).date().to_string())
+fn local_date(task: &Task, now: jiff::Timestamp) -> String {
+    let zone = jiff::tz::TimeZone::get(&task.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
+    now.to_zoned(zone).date().to_string()
 }

@@ -27,7 +27,9 @@ pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(),
         match resolve(context, bundle, open).await {
             Ok(()) => {}
             // Another process resolved it first.
-            Err(StoreError::LeaseLost(run)) => info!(run.id = %run, "the orphan was resolved by another process"),
+            Err(StoreError::LeaseLost(run)) => {
+                info!(run.id = %run, "the orphan was resolved by another process")
+            }
             Err(error) => return Err(error),
         }
     }
@@ -49,7 +51,11 @@ fn is_alive(context: &Context, open: &OpenRun) -> bool {
         && holder::is_alive(&context.config.state, &open.holder.instance)
 }
 
-async fn resolve(context: &Arc<Context>, bundle: &Arc<Bundle>, open: OpenRun) -> Result<(), StoreError> {
+async fn resolve(
+    context: &Arc<Context>,
+    bundle: &Arc<Bundle>,
+    open: OpenRun,
+) -> Result<(), StoreError> {
     let until = context.clock.now() + lease::LEASE;
     let holder = context.holder.holder().clone();
     let token = context.store.take_over(open.run_id.clone(), open.token, holder, until).await?;

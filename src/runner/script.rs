@@ -60,7 +60,8 @@ mod tests {
     }
 
     fn fails(times: u32) -> ScriptTurn {
-        let fault = ScriptFault { status: 503, message: "busy".to_owned(), retry_after: None, times };
+        let fault =
+            ScriptFault { status: 503, message: "busy".to_owned(), retry_after: None, times };
         ScriptTurn { fault: Some(fault), ..ScriptTurn::default() }
     }
 

@@ -11,10 +11,10 @@ use tracing::{error, info, warn};
 use super::agenda::{Agenda, plan};
 use super::bundles::BundleKeeper;
 use super::execute::{Execution, execute};
-use super::heartbeat::Heartbeat;
 use super::wake::Wake;
 use super::{Context, cleanup, lease, recover, sweep};
-use crate::run::{Cancel, CancelReason, RunState, Trigger};
+use crate::clock::Heartbeat;
+use crate::run::{Cancel, CancelReason, CommitId, RunState, Trigger};
 use crate::store::{ClaimRequest, NewOccurrence, StoreError};
 
 /// How often orphans are looked for.
@@ -79,7 +79,7 @@ impl Service {
                 () = clock.sleep_until(until) => {}
                 () = self.wake.touched() => {}
                 Some(ended) = self.running.join_next() => self.note_end(ended),
-                () = self.bundles.changed() => self.reload().await?,
+                commit = self.bundles.changed() => self.reload(commit).await?,
                 _ = self.signals.recv() => return self.stop().await,
             }
         }
@@ -126,12 +126,23 @@ impl Service {
                 continue;
             };
             let tags = bundle.tasks.get(&task).map(|task| task.tags.clone()).unwrap_or_default();
-            occurrences.push(NewOccurrence { run_id, task, due, trigger: Trigger::Schedule, skip, tags });
+            occurrences.push(NewOccurrence {
+                run_id,
+                task,
+                due,
+                trigger: Trigger::Schedule,
+                skip,
+                tags,
+            });
         }
         self.record(occurrences, now).await
     }
 
-    async fn record(&self, occurrences: Vec<NewOccurrence>, tick: Timestamp) -> Result<(), StoreError> {
+    async fn record(
+        &self,
+        occurrences: Vec<NewOccurrence>,
+        tick: Timestamp,
+    ) -> Result<(), StoreError> {
         self.context.store.insert_occurrences(occurrences, Some(tick)).await.map(drop)
     }
 
@@ -163,16 +174,21 @@ impl Service {
     fn note_end(&self, ended: Result<Result<RunState, StoreError>, tokio::task::JoinError>) {
         match ended {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => error!(error = %error, "a run could not be recorded: it is resolved when its lease ends"),
-            Err(error) => error!(panicked = error.is_panic(), "a run ended without a record: it is resolved at the next start"),
+            Ok(Err(error)) => {
+                error!(error = %error, "a run could not be recorded: it is resolved when its lease ends")
+            }
+            Err(error) => error!(
+                panicked = error.is_panic(),
+                "a run ended without a record: it is resolved at the next start"
+            ),
         }
     }
 
     /// What is due by the old bundle is recorded before the new one counts.
-    async fn reload(&mut self) -> Result<(), StoreError> {
+    async fn reload(&mut self, commit: CommitId) -> Result<(), StoreError> {
         let now = self.context.clock.now();
         self.tick(now).await?;
-        if self.bundles.reload(now).await {
+        if self.bundles.reload(commit, now).await {
             self.agenda = Agenda::new(&self.bundles.current(), now);
             self.record(Vec::new(), now).await?;
         }
@@ -191,7 +207,11 @@ impl Service {
     /// Waits for what runs, at most the grace, then interrupts it. A second signal ends the wait.
     async fn stop(mut self) -> Result<(), StoreError> {
         let grace = self.context.config.shutdown_grace;
-        info!(running = self.running.len(), grace_secs = grace.as_secs(), "stopping: nothing new is claimed");
+        info!(
+            running = self.running.len(),
+            grace_secs = grace.as_secs(),
+            "stopping: nothing new is claimed"
+        );
         let clock = self.context.clock.clone();
         let deadline = clock.now() + grace;
         while !self.running.is_empty() {

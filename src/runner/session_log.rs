@@ -45,11 +45,9 @@ impl SessionLog {
         let mut waiting = Vec::new();
         for request in batch.drain(..) {
             match request {
-                LogRequest::Event(kind) => events.push(Event {
-                    at: self.clock.now(),
-                    attempt: self.attempt,
-                    kind: *kind,
-                }),
+                LogRequest::Event(kind) => {
+                    events.push(Event { at: self.clock.now(), attempt: self.attempt, kind: *kind })
+                }
                 LogRequest::Flush(answer) => waiting.push(answer),
             }
         }

@@ -24,14 +24,21 @@ pub async fn sweep_worktrees(context: &Context, bundle: &Bundle) {
 }
 
 async fn sweep(context: &Context, bundle: &Bundle) -> Result<usize, String> {
-    let found = worktree::scan(repositories(context, bundle)).await.map_err(|error| super::with_causes(&error))?;
+    let found = worktree::scan(repositories(context, bundle))
+        .await
+        .map_err(|error| super::with_causes(&error))?;
     if found.is_empty() {
         return Ok(0);
     }
     let now = context.clock.now();
     // Who lives is asked after the scan, so that no newborn run is taken for an orphan.
-    let runs: Vec<String> = worktree::list(found.clone(), now, &|_| RunLife::Lost).into_iter().map(|entry| entry.run_id).collect();
-    let lives = Lives::ask(&context.store, &context.config.state, &runs).await.map_err(|error| super::with_causes(&error))?;
+    let runs: Vec<String> = worktree::list(found.clone(), now, &|_| RunLife::Lost)
+        .into_iter()
+        .map(|entry| entry.run_id)
+        .collect();
+    let lives = Lives::ask(&context.store, &context.config.state, &runs)
+        .await
+        .map_err(|error| super::with_causes(&error))?;
     let entries = worktree::list(found, now, &|run| lives.of(run));
     let mut removed = 0;
     for entry in entries {
@@ -41,15 +48,18 @@ async fn sweep(context: &Context, bundle: &Bundle) -> Result<usize, String> {
         }
         match worktree::remove(entry.path.clone()).await {
             Ok(_) => removed += 1,
-            Err(error) => warn!(path = %entry.path.display(), error = %super::with_causes(&error), "cannot remove an orphaned worktree"),
+            Err(error) => {
+                warn!(path = %entry.path.display(), error = %super::with_causes(&error), "cannot remove an orphaned worktree")
+            }
         }
     }
     Ok(removed)
 }
 
-/// The private repositories and those that tasks name.
+/// The repositories that runs used, and those that tasks name.
 fn repositories(context: &Context, bundle: &Bundle) -> Vec<PathBuf> {
-    let private = worktree::private_repositories(&context.config.state.repositories());
+    let state = &context.config.state;
+    let private = worktree::known_repositories(&state.repositories(), &state.runs());
     let named = bundle.tasks.values().filter_map(|task| task.repo.clone());
     let all: BTreeSet<PathBuf> = private.into_iter().chain(named).collect();
     all.into_iter().collect()

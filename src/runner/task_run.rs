@@ -29,7 +29,11 @@ pub enum TaskRunError {
 impl TaskRun {
     /// Records the occurrence and claims it in one transaction, so that no daemon on the same state
     /// directory takes it.
-    pub fn new(context: Arc<Context>, bundle: Arc<Bundle>, cancel: Cancel) -> Result<Self, TaskRunError> {
+    pub fn new(
+        context: Arc<Context>,
+        bundle: Arc<Bundle>,
+        cancel: Cancel,
+    ) -> Result<Self, TaskRunError> {
         let run = context.new_run_id()?;
         Ok(TaskRun { context, bundle, run, cancel })
     }
@@ -50,7 +54,8 @@ impl TaskRun {
             skip: None,
             tags: task.tags.clone(),
         };
-        let mut claimed = Some(self.context.store.insert_and_claim(occurrence, self.claim()).await?);
+        let mut claimed =
+            Some(self.context.store.insert_and_claim(occurrence, self.claim()).await?);
         loop {
             if let Some(claimed) = claimed.take() {
                 let execution = Execution {

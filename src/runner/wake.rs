@@ -20,13 +20,16 @@ impl Wake {
         std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
         let (touch, touched) = mpsc::channel(1);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let read_only = matches!(&event, Ok(event) if matches!(event.kind, EventKind::Access(_)));
+            let read_only =
+                matches!(&event, Ok(event) if matches!(event.kind, EventKind::Access(_)));
             if !read_only {
                 // A full channel holds a wake-up that was not taken yet: one is enough.
                 let _ = touch.try_send(());
             }
         })
-        .and_then(|mut watcher| watcher.watch(&path, RecursiveMode::NonRecursive).map(|()| watcher));
+        .and_then(|mut watcher| {
+            watcher.watch(&path, RecursiveMode::NonRecursive).map(|()| watcher)
+        });
         let watcher = watcher
             .inspect_err(|error| warn!(error = %error, "cannot watch the wake file: triggers from other processes start late"))
             .ok();

@@ -15,7 +15,9 @@ use crate::sandbox::{
     ContainerLimits, GitMounts, PendingSandbox, PodmanSandbox, Sandbox, SandboxSpec, StartError,
 };
 use crate::store::ClaimedRun;
-use crate::worktree::{self, Checkout, CheckoutMode, CreateRequest, GitView, RepoSource, WorktreeError};
+use crate::worktree::{
+    self, Checkout, CheckoutMode, CreateRequest, GitView, RepoSource, WorktreeError,
+};
 
 /// Where a task's files come from.
 pub fn source(context: &Context, task: &Task) -> RepoSource {
@@ -30,7 +32,7 @@ pub fn source(context: &Context, task: &Task) -> RepoSource {
 
 /// The attempt's directory on the host: overlay, masks.
 pub fn attempt_dir(context: &Context, claimed: &ClaimedRun) -> PathBuf {
-    context.config.state.runs().join(format!("{}-{}", claimed.run_id, claimed.attempt))
+    context.config.state.runs().join(claimed.run_id.as_str()).join(claimed.attempt.to_string())
 }
 
 /// Makes the attempt's worktree.
@@ -61,14 +63,8 @@ pub async fn create(
 
 /// A missing or unusable repository needs a person; a full disk or a failed write may pass.
 fn outcome_of(error: &WorktreeError) -> Outcome {
-    let class = match error {
-        WorktreeError::Io { .. }
-        | WorktreeError::Gix { .. }
-        | WorktreeError::Git { .. }
-        | WorktreeError::GitTimeout { .. }
-        | WorktreeError::Interrupted(_) => OutcomeClass::Transient,
-        _ => OutcomeClass::Config,
-    };
+    let class =
+        if error.is_configuration() { OutcomeClass::Config } else { OutcomeClass::Transient };
     Outcome::failed(class, format!("no worktree: {}", crate::runner::with_causes(error)))
 }
 

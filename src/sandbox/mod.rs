@@ -10,3 +10,5 @@ pub use call::{
     PendingSandbox, Reply, Resources, Sandbox, StartError,
 };
 pub use spec::{ContainerLimits, GitMounts, SandboxSpec};
+mod stub;
+pub use stub::*;

@@ -44,7 +44,9 @@ impl Redactor {
         }
         let mut literals = self.literals.write().unwrap_or_else(PoisonError::into_inner);
         let before = literals.known.len();
-        for form in [secret.to_owned(), json_escaped(secret), percent_encoded(secret), base64(secret)] {
+        for form in
+            [secret.to_owned(), json_escaped(secret), percent_encoded(secret), base64(secret)]
+        {
             if !literals.known.contains(&form) {
                 literals.known.push(form);
             }
@@ -79,7 +81,8 @@ impl Literals {
     fn rebuild(&mut self) {
         // A secret that contains another one must be masked whole.
         self.known.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
-        let escaped: Vec<String> = self.known.iter().map(|literal| regex::escape(literal)).collect();
+        let escaped: Vec<String> =
+            self.known.iter().map(|literal| regex::escape(literal)).collect();
         self.any = regex::RegexBuilder::new(&escaped.join("|")).size_limit(64 << 20).build().ok();
         assert!(self.any.is_some(), "secrets too large to be masked are not accepted");
     }
@@ -103,7 +106,8 @@ fn base64(secret: &str) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in secret.as_bytes().chunks(3) {
-        let bits = (0..3).fold(0_u32, |bits, i| bits << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
+        let bits =
+            (0..3).fold(0_u32, |bits, i| bits << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
         for i in 0..=chunk.len() {
             text.push(char::from(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize]));
         }
@@ -119,7 +123,12 @@ mod tests {
     fn registered_secret_is_masked_in_every_form() {
         let redactor = Redactor::default();
         redactor.register("pa\"ss word/1");
-        for text in ["x pa\"ss word/1 y", r#"{"a":"pa\"ss word/1"}"#, "u=pa%22ss%20word%2F1", "cGEic3Mgd29yZC8x"] {
+        for text in [
+            "x pa\"ss word/1 y",
+            r#"{"a":"pa\"ss word/1"}"#,
+            "u=pa%22ss%20word%2F1",
+            "cGEic3Mgd29yZC8x",
+        ] {
             let masked = redactor.redact(text);
             assert!(masked.contains(MASK), "{text} became {masked}");
         }
@@ -148,7 +157,10 @@ mod tests {
             assert!(redactor.redact(text).contains(MASK), "{text}");
             assert!(super::shapes::ANY.is_match(text), "{text}");
         }
-        assert_eq!(redactor.redact("basic research, bearer of news"), "basic research, bearer of news");
+        assert_eq!(
+            redactor.redact("basic research, bearer of news"),
+            "basic research, bearer of news"
+        );
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl<'a, F: MakeWriter<'a>> MakeWriter<'a> for RedactingWriter<F> {
     type Writer = Record<F::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Record { redactor: self.redactor.clone(), text: Vec::new(), inner: self.inner.make_writer() }
+        Record {
+            redactor: self.redactor.clone(),
+            text: Vec::new(),
+            inner: self.inner.make_writer(),
+        }
     }
 }
 

@@ -45,7 +45,8 @@ impl Store {
                 events::append(connection, &redactor, &run, token, &finish.events, doing)?;
                 end_run(connection, &redactor, &run, token, &finish).map_err(failed)?;
                 end_attempt(connection, &redactor, &run, &finish).map_err(failed)?;
-                replace_artifacts(connection, &redactor, &run, &finish.artifacts).map_err(failed)?;
+                replace_artifacts(connection, &redactor, &run, &finish.artifacts)
+                    .map_err(failed)?;
                 count(connection, &run, &finish).map_err(failed)?;
                 for job in &finish.cleanup {
                     connection
@@ -106,8 +107,10 @@ fn end_run(
     token: FencingToken,
     finish: &AttemptFinish,
 ) -> rusqlite::Result<()> {
-    let masked = |text: &Option<String>| text.as_deref().map(|text| redactor.redact(text).into_owned());
-    let output = finish.output.as_ref().map(|output| redactor.redact(&output.to_string()).into_owned());
+    let masked =
+        |text: &Option<String>| text.as_deref().map(|text| redactor.redact(text).into_owned());
+    let output =
+        finish.output.as_ref().map(|output| redactor.redact(&output.to_string()).into_owned());
     let finished = finish.state.is_terminal().then(|| instant(finish.at));
     let reason = Some(finish.outcome.reason.clone()).filter(|reason| !reason.is_empty());
     connection.execute(
@@ -160,7 +163,8 @@ fn end_attempt(
     run: &RunId,
     finish: &AttemptFinish,
 ) -> rusqlite::Result<()> {
-    let Usage { input_tokens, cached_tokens, output_tokens, cost_nano_usd, estimated } = finish.usage;
+    let Usage { input_tokens, cached_tokens, output_tokens, cost_nano_usd, estimated } =
+        finish.usage;
     connection
         .execute(
             "UPDATE attempts SET finished_at = ?2, outcome = ?3, reason = ?4, input_tokens = ?5,
@@ -190,7 +194,8 @@ fn replace_artifacts(
 ) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM artifacts WHERE run_id = ?1", [run.as_str()])?;
     for (number, artifact) in (1_u32..).zip(artifacts) {
-        let description = artifact.description.as_deref().map(|text| redactor.redact(text).into_owned());
+        let description =
+            artifact.description.as_deref().map(|text| redactor.redact(text).into_owned());
         connection.execute(
             "INSERT INTO artifacts (run_id, number, attempt, name, path, description, size, sha256)
              VALUES (?1, ?2, (SELECT attempts FROM runs WHERE run_id = ?1), ?3, ?4, ?5, ?6, ?7)",
@@ -217,7 +222,8 @@ fn count(connection: &Connection, run: &RunId, finish: &AttemptFinish) -> rusqli
     if let Some(class) = finish.dead_letter {
         bump(connection, counters::DEAD_LETTER, class.as_str(), 1)?;
     }
-    let succeeded = (finish.outcome.class == OutcomeClass::Success && finish.state == RunState::Success)
+    let succeeded = (finish.outcome.class == OutcomeClass::Success
+        && finish.state == RunState::Success)
         .then_some(finish.at);
     add_task_totals(connection, run, &finish.usage, succeeded)
 }

@@ -39,13 +39,21 @@ pub(super) fn get_state(row: &Row<'_>, column: &str) -> rusqlite::Result<RunStat
 }
 
 /// JSON that may be missing.
-pub(super) fn get_json_opt(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<serde_json::Value>> {
+pub(super) fn get_json_opt(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<Option<serde_json::Value>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| unreadable(column, error))
+    text.map(|text| serde_json::from_str(&text))
+        .transpose()
+        .map_err(|error| unreadable(column, error))
 }
 
 /// JSON of a known shape.
-pub(super) fn get_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub(super) fn get_json<T: serde::de::DeserializeOwned>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| unreadable(column, error))
 }

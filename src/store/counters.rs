@@ -16,7 +16,12 @@ pub(super) const COST: &str = "cost";
 pub(super) const TOKENS: &str = "tokens";
 
 /// Adds to a counter.
-pub(super) fn bump(connection: &Connection, name: &str, label: &str, by: u64) -> rusqlite::Result<()> {
+pub(super) fn bump(
+    connection: &Connection,
+    name: &str,
+    label: &str,
+    by: u64,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO counters (name, label, value) VALUES (?1, ?2, ?3)
@@ -40,7 +45,8 @@ impl Store {
 
 fn totals(connection: &Connection) -> rusqlite::Result<Totals> {
     let mut totals = Totals::default();
-    let mut query = connection.prepare_cached("SELECT name, label, value FROM counters ORDER BY name, label")?;
+    let mut query = connection
+        .prepare_cached("SELECT name, label, value FROM counters ORDER BY name, label")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let (name, label): (String, String) = (row.get("name")?, row.get("label")?);

@@ -47,7 +47,11 @@ impl Store {
 
     /// Puts dead letters (and panicked runs) back to pending with a fresh count and fresh spending;
     /// returns their ids.
-    pub async fn replay(&self, target: ReplayTarget, now: Timestamp) -> Result<Vec<RunId>, StoreError> {
+    pub async fn replay(
+        &self,
+        target: ReplayTarget,
+        now: Timestamp,
+    ) -> Result<Vec<RunId>, StoreError> {
         self.writer
             .write(DOING, Durability::Power, move |connection| {
                 let runs = targets(connection, &target)?;
@@ -65,7 +69,9 @@ fn targets(connection: &Connection, target: &ReplayTarget) -> Result<Vec<RunId>,
         ReplayTarget::Run(id) => {
             let run = resolve(connection, id)?;
             let state = connection
-                .query_row("SELECT state FROM runs WHERE run_id = ?1", [run.as_str()], |row| get_state(row, "state"))
+                .query_row("SELECT state FROM runs WHERE run_id = ?1", [run.as_str()], |row| {
+                    get_state(row, "state")
+                })
                 .map_err(|source| StoreError::sql(DOING, source))?;
             match state {
                 RunState::DeadLettered | RunState::Error => Ok(vec![run]),

@@ -55,7 +55,10 @@ impl Store {
 
     /// Claims the oldest claimable run (pending, or scheduled and its time has come) in one
     /// transaction with a fresh token, and opens its next attempt.
-    pub async fn claim_next(&self, request: ClaimRequest) -> Result<Option<ClaimedRun>, StoreError> {
+    pub async fn claim_next(
+        &self,
+        request: ClaimRequest,
+    ) -> Result<Option<ClaimedRun>, StoreError> {
         let doing = "claims a run";
         self.writer
             .write(doing, Durability::Power, move |connection| {
@@ -242,10 +245,8 @@ fn claim(connection: &Connection, request: &ClaimRequest) -> rusqlite::Result<Op
 }
 
 fn claimed(connection: &Connection, run_id: RunId) -> rusqlite::Result<ClaimedRun> {
-    let mut claimed = connection.query_row(
-        "SELECT * FROM runs WHERE run_id = ?1",
-        [run_id.as_str()],
-        |row| {
+    let mut claimed =
+        connection.query_row("SELECT * FROM runs WHERE run_id = ?1", [run_id.as_str()], |row| {
             let cause: String = row.get("cause")?;
             Ok(ClaimedRun {
                 run_id: run_id.clone(),
@@ -265,8 +266,7 @@ fn claimed(connection: &Connection, run_id: RunId) -> rusqlite::Result<ClaimedRu
                 previous_outcome: None,
                 previous_branch: None,
             })
-        },
-    )?;
+        })?;
     if claimed.attempt > 1 {
         claimed.effects = effects::of_run(connection, &claimed.run_id)?;
     }

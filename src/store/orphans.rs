@@ -65,15 +65,18 @@ fn open_run(row: &Row<'_>) -> rusqlite::Result<OpenRun> {
 /// What the attempt's log says that it spent. A request without an answer may have been paid for: its
 /// estimate counts.
 fn spent(connection: &Connection, open: &OpenRun) -> rusqlite::Result<Usage> {
-    let mut query = connection
-        .prepare_cached("SELECT body FROM events WHERE run_id = ?1 AND attempt = ?2 ORDER BY seq")?;
+    let mut query = connection.prepare_cached(
+        "SELECT body FROM events WHERE run_id = ?1 AND attempt = ?2 ORDER BY seq",
+    )?;
     let mut rows = query.query(rusqlite::params![open.run_id.as_str(), open.attempt])?;
     let mut usage = Usage::default();
     let mut unanswered: Option<u64> = None;
     while let Some(row) = rows.next()? {
         let event: Event = super::columns::get_json(row, "body")?;
         match event.kind {
-            EventKind::ModelRequested { estimated_tokens, .. } => unanswered = Some(estimated_tokens),
+            EventKind::ModelRequested { estimated_tokens, .. } => {
+                unanswered = Some(estimated_tokens)
+            }
             EventKind::ModelAnswered { usage: answered, .. } => {
                 unanswered = None;
                 usage += answered;

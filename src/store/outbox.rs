@@ -11,8 +11,9 @@ impl Store {
         self.readers
             .read(doing, move |connection| {
                 let failed = |source| StoreError::sql(doing, source);
-                let mut query =
-                    connection.prepare_cached("SELECT id, job FROM outbox ORDER BY id").map_err(failed)?;
+                let mut query = connection
+                    .prepare_cached("SELECT id, job FROM outbox ORDER BY id")
+                    .map_err(failed)?;
                 let jobs = query.query_map([], |row| Ok((row.get("id")?, get_json(row, "job")?)));
                 jobs.map_err(failed)?.collect::<Result<_, _>>().map_err(failed)
             })

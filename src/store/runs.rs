@@ -3,9 +3,12 @@
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::columns::{
-    get_instant, get_instant_opt, get_json_opt, get_small, get_state, get_unsigned, get_usage, instant,
+    get_instant, get_instant_opt, get_json_opt, get_small, get_state, get_unsigned, get_usage,
+    instant,
 };
-use super::{ArtifactRow, AttemptRow, RunDetail, RunFilter, RunRow, Store, StoreError, TaskStats, events};
+use super::{
+    ArtifactRow, AttemptRow, RunDetail, RunFilter, RunRow, Store, StoreError, TaskStats, events,
+};
 use crate::run::{NanoUsd, RunId, RunState, TaskName};
 
 const DOING: &str = "reads runs";
@@ -64,7 +67,9 @@ pub(super) fn resolve(connection: &Connection, id: &str) -> Result<RunId, StoreE
     }
     let last = format!("{id}\u{10ffff}");
     let mut query = connection
-        .prepare_cached("SELECT run_id FROM runs WHERE run_id >= ?1 AND run_id < ?2 ORDER BY run_id LIMIT 100")
+        .prepare_cached(
+            "SELECT run_id FROM runs WHERE run_id >= ?1 AND run_id < ?2 ORDER BY run_id LIMIT 100",
+        )
         .map_err(failed)?;
     let found = query.query_map([id, &last], |row| row.get::<_, String>(0)).map_err(failed)?;
     let found: Vec<String> = found.collect::<Result<_, _>>().map_err(failed)?;
@@ -200,7 +205,10 @@ fn stats(connection: &Connection) -> rusqlite::Result<Vec<TaskStats>> {
     let rows = query.query_map([], |row| {
         let task = TaskName::new(row.get::<_, String>("task")?);
         Ok(TaskStats {
-            last: list(connection, &RunFilter { task: Some(task.clone()), limit: STRIP, ..RunFilter::default() })?,
+            last: list(
+                connection,
+                &RunFilter { task: Some(task.clone()), limit: STRIP, ..RunFilter::default() },
+            )?,
             task,
             cost_usd: NanoUsd(get_unsigned(row, "cost")?).as_usd(),
             tokens: get_unsigned(row, "tokens")?,

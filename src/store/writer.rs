@@ -43,9 +43,13 @@ impl Writer {
     pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
         let connection = connection::writer(path)?;
         let (jobs, queue) = mpsc::channel(QUEUE);
-        thread::Builder::new().name("store-writer".to_owned()).spawn(|| run(connection, queue)).map_err(
-            |error| StoreError::Open { path: path.display().to_string(), message: error.to_string() },
-        )?;
+        thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(|| run(connection, queue))
+            .map_err(|error| StoreError::Open {
+                path: path.display().to_string(),
+                message: error.to_string(),
+            })?;
         Ok(Writer { jobs })
     }
 
@@ -102,7 +106,12 @@ fn run(connection: Connection, mut queue: mpsc::Receiver<Job>) {
             let _ = connection.execute_batch("ROLLBACK");
         }
         for reply in replies {
-            reply(committed.as_ref().map(|()| ()).map_err(|failure| StoreError::Failed(failure.to_string())));
+            reply(
+                committed
+                    .as_ref()
+                    .map(|()| ())
+                    .map_err(|failure| StoreError::Failed(failure.to_string())),
+            );
         }
     }
     // A hint for the next start; without it queries are slower, not wrong.

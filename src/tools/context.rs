@@ -18,6 +18,8 @@ pub struct ToolContext<'a> {
     pub call_id: &'a str,
     /// The ceiling for one command or cell.
     pub timeout: Duration,
+    /// The ceiling for one Python cell: never above `timeout`.
+    pub cell_timeout: Duration,
     /// Bytes of output that the model sees.
     pub output_limit_bytes: usize,
     pub plan: &'a Mutex<Plan>,

@@ -22,7 +22,7 @@ pub(super) async fn run(
     arguments: Arguments,
     context: &ToolContext<'_>,
 ) -> Result<ToolOutput, ToolFailure> {
-    let timeout = context.timeout(arguments.timeout_seconds);
+    let timeout = context.timeout(arguments.timeout_seconds).min(context.cell_timeout);
     let call = Call::Python {
         code: arguments.code,
         timeout,

@@ -1,11 +1,11 @@
-//! When the daemon last turned its loop, for `/healthz`.
+//! When a loop last turned, for those who watch that it still does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 
-/// Shared between the daemon and the status page.
+/// Shared between the loop and its watchers.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeat {
     millis: Arc<AtomicI64>,
