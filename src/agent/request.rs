@@ -54,7 +54,8 @@ impl Attempt {
                 ModelErrorClass::Transient => waits.next(),
                 _ => None,
             };
-            let wait = wait.map(|wait| error.retry_after.unwrap_or(wait));
+            // A provider may ask for a longer wait, never for a shorter one.
+            let wait = wait.map(|wait| error.retry_after.map_or(wait, |asked| asked.max(wait)));
             self.record_failure(&error, wait).await?;
             let Some(wait) = wait else {
                 return Err(outcome(&error));

@@ -178,14 +178,17 @@ async fn answer(State(shared): State<Shared>, request: Request<Body>) -> Respons
     let authorization = header(request.headers(), "authorization");
     let body = axum::body::to_bytes(request.into_body(), 16 << 20).await.expect("a request body");
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    // From here on, whoever drops this before the end is a client that went away.
+    let pending = Pending { shared: shared.clone(), ended: false };
     shared.asked.send_modify(|asked| asked.push(Asked { path, authorization, body }));
     let reply = shared.replies.lock().expect("no test panics in here").pop_front();
     match reply {
         Some(Reply::Stream { events, end }) => Response::builder()
             .header("content-type", "text/event-stream")
-            .body(Body::from_stream(pieces(events, end, shared)))
+            .body(Body::from_stream(pieces(events, end, pending)))
             .expect("a response"),
         Some(Reply::Whole { status, headers, body }) => {
+            pending.end();
             let mut response = Response::builder().status(status);
             for (name, value) in headers {
                 response = response.header(name, value);
@@ -193,14 +196,16 @@ async fn answer(State(shared): State<Shared>, request: Request<Body>) -> Respons
             response.body(Body::from(body)).expect("a response")
         }
         Some(Reply::Silence) => {
-            let _watched = Watched(shared);
             std::future::pending::<Infallible>().await;
             unreachable!("silence never ends")
         }
-        None => Response::builder()
-            .status(StatusCode::INTERNAL_SERVER_ERROR)
-            .body(Body::from("the test's replies are used up"))
-            .expect("a response"),
+        None => {
+            pending.end();
+            Response::builder()
+                .status(StatusCode::INTERNAL_SERVER_ERROR)
+                .body(Body::from("the test's replies are used up"))
+                .expect("a response")
+        }
     }
 }
 
@@ -208,7 +213,7 @@ async fn answer(State(shared): State<Shared>, request: Request<Body>) -> Respons
 fn pieces(
     events: Vec<String>,
     end: StreamEnd,
-    shared: Shared,
+    pending: Pending,
 ) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
     // A pause makes the server send what it has before it goes on.
     let events = stream::iter(events).then(async |event| {
@@ -218,10 +223,16 @@ fn pieces(
     let end = stream::once(async move {
         tokio::task::yield_now().await;
         match end {
-            StreamEnd::Clean => Ok(Bytes::new()),
-            StreamEnd::Cut => Err(std::io::Error::other("cut")),
+            StreamEnd::Clean => {
+                pending.end();
+                Ok(Bytes::new())
+            }
+            StreamEnd::Cut => {
+                pending.end();
+                Err(std::io::Error::other("cut"))
+            }
             StreamEnd::Stall => {
-                let _watched = Watched(shared);
+                let _pending = pending;
                 std::future::pending::<Infallible>().await;
                 unreachable!("a stall never ends")
             }
@@ -230,18 +241,29 @@ fn pieces(
     events.chain(end)
 }
 
-/// Counts its own early end.
-struct Watched(Shared);
+/// An answer that has not ended; dropped early, it counts as abandoned.
+struct Pending {
+    shared: Shared,
+    ended: bool,
+}
 
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.0.abandoned.send_modify(|abandoned| *abandoned += 1);
+impl Pending {
+    fn end(mut self) {
+        self.ended = true;
     }
 }
 
-fn header(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).map(|value| value.to_str().expect("a textual header").to_owned())
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.shared.abandoned.send_modify(|abandoned| *abandoned += 1);
+        }
+    }
 }
 
 /// A time that passes only where a test waits for silence.
 pub const SHORT_SILENCE: Duration = Duration::from_millis(200);
+
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).map(|value| value.to_str().expect("a textual header").to_owned())
+}
