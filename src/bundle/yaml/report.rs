@@ -130,6 +130,7 @@ pub(super) fn mismatch(mismatch: Mismatch, path: &Path) -> Decoded {
             Finding::error("unknown-key", format!("unknown key {key:?}")).hint(hint)
         }
         MismatchKind::WrongType { seen, wanted } if seen == "nothing" => {
+            at_key = true;
             Finding::error("wrong-type", format!("{what} has no value: {wanted} is wanted"))
                 .hint("write a value, or remove the key")
         }
