@@ -3,6 +3,7 @@
 mod cli;
 mod examples;
 mod init;
+mod prompt;
 mod source;
 mod validate;
 mod watch;

@@ -157,7 +157,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
                 visitor.visit_enum(word)
             }
             // Only words are variants here: say so as for text.
-            _ => self.deserialize_any(TextOnly).and_then(|never| match never {}),
+            _ => self.deserialize_any(TextOnly).map(|never| match never {}),
         }
     }
 

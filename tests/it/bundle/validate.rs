@@ -365,10 +365,21 @@ fn workspace_repositories_are_roots_of_other_repositories() {
     let dir = tempfile::tempdir().expect("a directory");
     let bundle = dir.path().join("bundle");
     repository(&dir.path().join("good"), &[("sub/file", "x")]);
+    repository(&dir.path().join("partial"), &[]);
+    git(&dir.path().join("partial"), &["config", "extensions.partialClone", "origin"]);
     std::fs::create_dir(dir.path().join("plain")).expect("a directory");
     let task = |repo: &str| format!("prompt: x\nworkspace: {{repo: \"{repo}\"}}\n");
-    let repos =
-        ["../good", "../good/sub", "../plain", "../none", ".", "https://h/x.git", "../a:b", "~/x"];
+    let repos = [
+        "../good",
+        "../good/sub",
+        "../plain",
+        "../none",
+        ".",
+        "https://h/x.git",
+        "../a:b",
+        "~/x",
+        "../partial",
+    ];
     let files: Vec<(String, String)> = repos
         .iter()
         .enumerate()
@@ -395,6 +406,8 @@ fn workspace_repositories_are_roots_of_other_repositories() {
             "tasks/t6.yaml:2:19 invalid-repo: \"../a:b\" holds a character that a container mount \
              cannot",
             "tasks/t7.yaml:2:19 invalid-repo: \"~/x\" is not expanded",
+            "tasks/t8.yaml:2:19 invalid-repo: \"../partial\" is a partial clone: its files may be \
+             missing in the sandbox",
         ]
     );
 }
