@@ -3,6 +3,7 @@
 mod cli;
 mod examples;
 mod init;
+mod mutation;
 mod prompt;
 mod source;
 mod validate;

@@ -38,7 +38,7 @@ pub(crate) enum ScalarPlace {
 }
 
 /// A problem's severity, code, message and hint: all but the place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
     pub(crate) code: &'static str,
@@ -145,7 +145,7 @@ impl<'a> Document<'a> {
                 self.value = value;
             }
             Err(error) => {
-                let (finding, span) = report::refusal(&error);
+                let (finding, span) = report::refusal(&error, self.text);
                 self.give_up(finding, span);
             }
         }

@@ -426,3 +426,26 @@ fn the_same_files_give_the_same_problems_from_disk_and_from_a_commit() {
         Some(git(dir.path(), &["rev-parse", "HEAD"]))
     );
 }
+
+#[test]
+fn files_of_another_form_say_what_is_wanted() {
+    let texts = [
+        "description: Report: weekly\nprompt: x\n",
+        "prompt: {{ date }}\n",
+        "prompt: {{ date }} is today\n",
+        "prompt: |\n  x\n\tschedule: x\n",
+        "- a\n- b\n",
+        "",
+        "# only\n",
+        "prompt: x\n---\nprompt: y\n",
+        "prompt: x\nlimits: {max_cost_usd: .inf}\ntags: a b\nworkspace: [x]\n",
+    ];
+    let seen: Vec<(Vec<String>, Option<String>)> = texts
+        .iter()
+        .map(|text| {
+            let files = [("tasks/t.yaml", *text), ("scripted/t.yaml", SCRIPT)];
+            (check(&files), hints(&files).into_iter().next().flatten())
+        })
+        .collect();
+    insta::assert_debug_snapshot!("other_forms", seen);
+}
