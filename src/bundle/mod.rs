@@ -39,12 +39,9 @@ pub struct Loaded {
     pub bundle: Option<Arc<Bundle>>,
     /// Sorted by file and place.
     pub problems: Vec<Problem>,
-    /// The text of each readable file that has a problem, for excerpts.
+    /// The text of each readable file that has a problem, for excerpts; secrets are masked.
     pub texts: BTreeMap<String, String>,
 }
-
-/// The code of problems whose source line must not be shown.
-pub const SECRET_CODE: &str = "secret-in-bundle";
 
 /// Reads and validates a bundle.
 pub fn load(dir: &Path, revision: &Revision) -> Result<Loaded, LoadError> {
@@ -53,7 +50,7 @@ pub fn load(dir: &Path, revision: &Revision) -> Result<Loaded, LoadError> {
     let mut texts = BTreeMap::new();
     for problem in &problems {
         if let Some(text) = files.text(&problem.file) {
-            texts.insert(problem.file.clone(), text.to_owned());
+            texts.insert(problem.file.clone(), validate::mask_secrets(text).into_owned());
         }
     }
     Ok(Loaded { commit: files.commit, bundle: bundle.map(Arc::new), problems, texts })

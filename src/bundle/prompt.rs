@@ -1,5 +1,7 @@
 //! Task prompts: minijinja with strict undefined and a fuel limit.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
@@ -89,16 +91,15 @@ pub(super) fn samples() -> Value {
     }
 }
 
-/// Renders any text with any values, by the rules of prompts.
-pub(super) fn render(source: &str, values: Value) -> Result<String, minijinja::Error> {
-    environment().template_from_str(source)?.render(values)
+fn render(source: &str, values: Value) -> Result<String, minijinja::Error> {
+    ENVIRONMENT.template_from_str(source)?.render(values)
 }
 
 /// The rules of prompts.
-pub(super) fn environment() -> Environment<'static> {
+pub(super) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment
-}
+});

@@ -9,7 +9,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use rustix::fs::{Stat, stat};
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::source::{LoadError, head_commit, open};
 use crate::run::CommitId;
@@ -58,7 +58,12 @@ impl BundleWatch {
             // A commit may have landed since `seen` was read.
             pending: true,
         };
-        watch.arm()?;
+        match watch.arm() {
+            Err(LoadError::Watch { source, .. }) => {
+                warn!(error = %source, "the bundle cannot be watched; it is polled");
+            }
+            armed => armed?,
+        }
         Ok(watch)
     }
 

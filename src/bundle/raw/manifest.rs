@@ -10,6 +10,7 @@ use super::{RawLimits, RawRetryPolicy, RawWorktreeConfig};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[schemars(title = "manifest.yaml")]
+#[schemars(rename = "Manifest")]
 pub(crate) struct RawManifest {
     /// The format's version: 1.
     #[schemars(required, range(min = 1, max = 1))]
@@ -30,6 +31,7 @@ pub(crate) struct RawManifest {
 /// What every task inherits where it says nothing itself. Mappings are inherited key by key.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Defaults")]
 pub(crate) struct RawDefaults {
     /// The time zone of schedules, an IANA name. Default UTC.
     pub(crate) timezone: Option<String>,
@@ -50,6 +52,7 @@ pub(crate) struct RawDefaults {
 /// A place that answers model requests.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Provider")]
 pub(crate) struct RawProvider {
     /// The name before the slash in `provider/model`.
     #[schemars(required)]
@@ -72,6 +75,7 @@ pub(crate) struct RawProvider {
 /// A provider's wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ProviderType")]
 pub(crate) enum RawProviderType {
     /// Chat completions: OpenAI and everything that is compatible.
     #[serde(rename = "openai")]
@@ -83,6 +87,7 @@ pub(crate) enum RawProviderType {
 /// What models cost where the provider does not say.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Pricing")]
 pub(crate) struct RawPricing {
     /// Prices by model.
     pub(crate) overrides: Option<Vec<RawOverride>>,
@@ -93,6 +98,7 @@ pub(crate) struct RawPricing {
 /// One model's price, in US dollars per million tokens.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Override")]
 pub(crate) struct RawOverride {
     /// The model, as `provider/model` or a name that exactly one provider lists.
     #[schemars(required)]
@@ -111,6 +117,7 @@ pub(crate) struct RawOverride {
 /// A price, in US dollars per million tokens.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Price")]
 pub(crate) struct RawPrice {
     /// Prompt tokens that were not read from a cache.
     #[schemars(required, range(min = 0.0))]
@@ -126,6 +133,7 @@ pub(crate) struct RawPrice {
 /// In what the model's code runs.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Sandbox")]
 pub(crate) struct RawSandbox {
     /// An image in fleet's Podman storage. Absent: the one that `fleet sandbox build` makes.
     pub(crate) image: Option<String>,

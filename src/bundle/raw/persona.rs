@@ -7,6 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[schemars(title = "personas/<name>.yaml")]
+#[schemars(rename = "Persona")]
 pub(crate) struct RawPersona {
     /// For people: what the persona is for.
     pub(crate) description: Option<String>,

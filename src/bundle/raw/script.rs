@@ -10,6 +10,7 @@ use super::DurationText;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[schemars(title = "scripted/<task>.yaml")]
+#[schemars(rename = "Script")]
 pub(crate) struct RawScript {
     /// The answers, in order.
     #[schemars(required)]
@@ -21,12 +22,13 @@ pub(crate) struct RawScript {
 /// One answer of the model.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Turn")]
 pub(crate) struct RawTurn {
     /// What it says.
     pub(crate) text: Option<String>,
     /// The tools that it calls.
     pub(crate) tool_calls: Option<Vec<RawToolCall>>,
-    /// What the answer consumed. Default: 100 prompt tokens, 20 completion tokens, no cost.
+    /// What the answer consumed. Default: no tokens and no cost.
     pub(crate) usage: Option<RawUsage>,
     /// How long it takes, such as 200ms. Default: no time.
     pub(crate) delay: Option<DurationText>,
@@ -39,6 +41,7 @@ pub(crate) struct RawTurn {
 /// A tool call.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "ToolCall")]
 pub(crate) struct RawToolCall {
     /// The tool's name.
     #[schemars(required)]
@@ -55,6 +58,7 @@ fn arguments(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// What an answer consumed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Usage")]
 pub(crate) struct RawUsage {
     /// Tokens of the request, cached ones included.
     pub(crate) prompt_tokens: Option<u64>,
@@ -70,6 +74,7 @@ pub(crate) struct RawUsage {
 /// Why an answer stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Stop")]
 pub(crate) enum RawStop {
     EndTurn,
     ToolCalls,
@@ -79,6 +84,7 @@ pub(crate) enum RawStop {
 /// An HTTP-like fault.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Fault")]
 pub(crate) struct RawFault {
     /// The HTTP status, 400 to 599.
     #[schemars(required, range(min = 400, max = 599))]

@@ -9,6 +9,7 @@ use super::DurationText;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[schemars(title = "tasks/<name>.yaml")]
+#[schemars(rename = "Task")]
 pub(crate) struct RawTask {
     /// For people: what the task is for.
     pub(crate) description: Option<String>,
@@ -51,6 +52,7 @@ pub(crate) struct RawTask {
 /// Ceilings of a run. 0 is unlimited, with a warning.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Limits")]
 pub(crate) struct RawLimits {
     /// US dollars, over all attempts. Default 5.
     #[schemars(range(min = 0.0))]
@@ -68,6 +70,7 @@ pub(crate) struct RawLimits {
 /// Limits of a run's container. 0 is unlimited, with a warning.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "SandboxLimits")]
 pub(crate) struct RawSandboxLimits {
     /// Memory in MiB. Default 512.
     pub(crate) memory_mb: Option<u64>,
@@ -83,6 +86,7 @@ pub(crate) struct RawSandboxLimits {
 /// In which repository the task works.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Workspace")]
 pub(crate) struct RawWorkspace {
     /// The root of a local git repository; relative to the bundle's directory. Absent: fleet keeps a
     /// private repository for the task.
@@ -92,6 +96,7 @@ pub(crate) struct RawWorkspace {
 /// How a run's checkout is made and removed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "WorktreeConfig")]
 pub(crate) struct RawWorktreeConfig {
     /// Default true: a git worktree on a branch of its own. False: a plain checkout whose changes are
     /// not collected.
@@ -109,6 +114,7 @@ pub(crate) struct RawWorktreeConfig {
 /// How and after what a run is tried again.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "RetryPolicy")]
 pub(crate) struct RawRetryPolicy {
     /// How the wait grows. Default exponential.
     pub(crate) backoff: Option<RawBackoff>,
@@ -125,6 +131,7 @@ pub(crate) struct RawRetryPolicy {
 /// How the wait between attempts grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Backoff")]
 pub(crate) enum RawBackoff {
     /// It doubles.
     Exponential,
@@ -135,6 +142,7 @@ pub(crate) enum RawBackoff {
 /// What must hold before a run is a success.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Completion")]
 pub(crate) struct RawCompletion {
     /// Tools that must have been called with success.
     pub(crate) required_tools: Option<Vec<String>>,

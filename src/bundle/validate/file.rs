@@ -1,6 +1,6 @@
 //! The files by kind, as text; what is wrong with a file as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::check_name;
 use super::secrets;
@@ -13,16 +13,16 @@ use crate::bundle::yaml::{Document, Finding, TOP, read_text};
 pub(super) struct Sources<'f> {
     texts: BTreeMap<&'f str, &'f str>,
     /// Every file that is there, readable or not.
-    present: Vec<&'f str>,
+    present: BTreeSet<&'f str>,
     problems: Vec<Problem>,
 }
 
 impl<'f> Sources<'f> {
     pub(super) fn new(files: &'f Files) -> Self {
         let mut sources =
-            Sources { texts: BTreeMap::new(), present: Vec::new(), problems: Vec::new() };
+            Sources { texts: BTreeMap::new(), present: BTreeSet::new(), problems: Vec::new() };
         for (file, content) in &files.files {
-            sources.present.push(file);
+            sources.present.insert(file);
             match content {
                 Content::Bytes(bytes) => match read_text(file, bytes) {
                     Ok(text) => sources.add_text(file, text),
@@ -60,7 +60,7 @@ impl<'f> Sources<'f> {
 
     /// Whether a file is there, readable or not.
     pub(super) fn is_present(&self, file: &str) -> bool {
-        self.present.contains(&file)
+        self.present.contains(file)
     }
 
     /// The files below a directory, without it.

@@ -21,6 +21,7 @@ use super::{Bundle, Problem, Severity};
 use crate::run::CommitId;
 
 use file::Sources;
+pub(super) use secrets::mask_secrets;
 
 /// Validates the files. `root` is the bundle's directory, from which `workspace.repo` is relative.
 pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Problem>) {
@@ -31,6 +32,11 @@ pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Proble
     let tasks = task::check(&mut sources, &manifest, &personas, &scripts, root);
 
     let mut problems = sources.into_problems();
+    for problem in &mut problems {
+        // Messages repeat what they speak of.
+        problem.message = mask_secrets(&problem.message).into_owned();
+        problem.hint = problem.hint.take().map(|hint| mask_secrets(&hint).into_owned());
+    }
     problems.sort();
     problems.dedup();
     if problems.iter().any(|problem| problem.severity == Severity::Error) {

@@ -1,6 +1,6 @@
 //! `scripted/<task>.yaml`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -18,14 +18,14 @@ use crate::run::NativeTool;
 pub(super) struct Scripts {
     pub(super) valid: BTreeMap<String, Arc<Script>>,
     /// Every task that has a file, valid or not.
-    pub(super) declared: Vec<String>,
+    pub(super) declared: BTreeSet<String>,
 }
 
 /// Reads every session; one without a task is a warning.
 pub(super) fn check(sources: &mut Sources<'_>) -> Scripts {
     let mut scripts = Scripts::default();
     for (name, file, text) in sources.named("scripted") {
-        scripts.declared.push(name.clone());
+        scripts.declared.insert(name.clone());
         let Some(text) = text else { continue };
         let mut document = Document::parse(file, text);
         if let Some(raw) = document.decode::<RawScript>() {

@@ -1,11 +1,12 @@
 //! Secrets that were pasted into the bundle. Messages never hold the value.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
+use crate::bundle::Problem;
 use crate::bundle::yaml::{Finding, Span, position_after};
-use crate::bundle::{Problem, SECRET_CODE};
 
 /// Shapes of keys that providers hand out.
 const PATTERNS: [(&str, &str); 9] = [
@@ -43,11 +44,24 @@ pub(super) fn scan(file: &str, text: &str, problems: &mut Vec<Problem>) {
         for found in shape.find_iter(text) {
             let start = position_after(&text[..found.start()]);
             let end = position_after(&text[..found.end()]);
-            let finding = Finding::error(SECRET_CODE, format!("this looks like {what}")).hint(
+            let finding = Finding::error("secret-in-bundle", format!("this looks like {what}")).hint(
                 "keep it in an environment variable, name the variable here, and revoke the key: \
                  it is in the history",
             );
             problems.push(finding.at(file, Span { start, end }));
         }
     }
+}
+
+/// The text with each secret's characters replaced by stars, places unchanged.
+pub(in crate::bundle) fn mask_secrets(text: &str) -> Cow<'_, str> {
+    if !looks_secret(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = text.to_owned();
+    for (_, shape) in SHAPES.iter() {
+        let stars = |found: &regex::Captures<'_>| "*".repeat(found[0].chars().count());
+        masked = shape.replace_all(&masked, stars).into_owned();
+    }
+    Cow::Owned(masked)
 }

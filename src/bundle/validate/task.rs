@@ -162,7 +162,7 @@ impl Context<'_> {
         if provider.kind != ProviderKind::Scripted {
             return None;
         }
-        if !self.scripts.declared.iter().any(|declared| declared == name) {
+        if !self.scripts.declared.contains(name) {
             let file = format!("scripted/{name}.yaml");
             let message =
                 format!("provider {:?} is scripted, and there is no {file}", provider.name);

@@ -15,7 +15,7 @@ static TAGS: LazyLock<Regex> =
 
 /// Reports everything that would keep a prompt from being rendered.
 pub(super) fn check_prompt(source: &str, at: &Path, document: &Document<'_>) {
-    let environment = prompt::environment();
+    let environment = &*prompt::ENVIRONMENT;
     let template = match environment.template_from_str(source) {
         Ok(template) => template,
         Err(error) => return report(&error, source, at, document),
@@ -23,7 +23,7 @@ pub(super) fn check_prompt(source: &str, at: &Path, document: &Document<'_>) {
     let mut unknown: Vec<String> = template
         .undeclared_variables(true)
         .into_iter()
-        .filter(|name| !is_known(name, &environment))
+        .filter(|name| !is_known(name, environment))
         .collect();
     unknown.sort();
     for name in &unknown {
@@ -45,11 +45,11 @@ pub(super) fn check_prompt(source: &str, at: &Path, document: &Document<'_>) {
 
 /// Names with parts that go further than a variable are left to the rendering.
 fn is_known(name: &str, environment: &minijinja::Environment<'_>) -> bool {
-    let below = |known: &&str| {
-        known.contains('.') && name.strip_prefix(*known).is_some_and(|rest| rest.starts_with('.'))
+    let below = |known: &str| {
+        known.contains('.') && name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'))
     };
     VARIABLES.contains(&name)
-        || VARIABLES.iter().any(|known| below(&known))
+        || VARIABLES.iter().any(|known| below(known))
         || name.starts_with("date.")
         || environment.globals().any(|(global, _)| name.split('.').next() == Some(global))
 }

@@ -97,9 +97,13 @@ fn find_repo(repo: &str, bundle: &FsPath) -> Result<PathBuf, Finding> {
         let why = "lies at a path with : or ,";
         return Err(refuse(why, "move the repository to a path without : and ,"));
     }
-    if open(&path).is_err() {
+    let Ok(repository) = open(&path) else {
         let why = "is not the root of a git repository";
         return Err(refuse(why, "write the directory that holds .git, or run git init there"));
+    };
+    if repository.config_snapshot().string("extensions.partialClone").is_some() {
+        let why = "is a partial clone: its files may be missing in the sandbox";
+        return Err(refuse(why, "clone it in full"));
     }
     if bundle.canonicalize().is_ok_and(|bundle| bundle == path) {
         let why = "is the bundle itself, which runs never write";

@@ -145,6 +145,19 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_newtype_struct(self)
     }
 
+    /// Derived visitors would take a list for a mapping, entry by entry.
+    fn deserialize_struct<V: de::Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mismatch> {
+        match self.0 {
+            Value::Array(_) => Err(de::Error::invalid_type(de::Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_enum<V: de::Visitor<'de>>(
         self,
         _name: &'static str,
@@ -157,13 +170,13 @@ impl<'de> Deserializer<'de> for Reader<'de> {
                 visitor.visit_enum(word)
             }
             // Only words are variants here: say so as for text.
-            _ => self.deserialize_any(TextOnly).and_then(|never| match never {}),
+            _ => self.deserialize_any(TextOnly).map(|never| match never {}),
         }
     }
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier ignored_any
+        unit_struct seq tuple tuple_struct map identifier ignored_any
     }
 }
 

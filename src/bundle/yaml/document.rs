@@ -38,7 +38,7 @@ pub(crate) enum ScalarPlace {
 }
 
 /// A problem's severity, code, message and hint: all but the place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
     pub(crate) code: &'static str,
@@ -145,7 +145,7 @@ impl<'a> Document<'a> {
                 self.value = value;
             }
             Err(error) => {
-                let (finding, span) = report::refusal(&error);
+                let (finding, span) = report::refusal(&error, self.text);
                 self.give_up(finding, span);
             }
         }
@@ -170,11 +170,9 @@ impl<'a> Document<'a> {
             let path = mismatch.path();
             let original = self.original(&path);
             let decoded = report::mismatch(mismatch, &original);
-            if decoded.at_key {
-                self.report_key(&original, decoded.finding);
-            } else {
-                self.report(&original, decoded.finding);
-            }
+            let span =
+                if decoded.at_key { self.key_span(&original) } else { self.value_span(&original) };
+            self.add(decoded.finding, span);
             self.broken.extend(decoded.meant);
             self.cut(&path, original);
             if path == Path::root() {
@@ -225,27 +223,30 @@ impl<'a> Document<'a> {
 
     /// Whether the value at `path` was reported already.
     pub(crate) fn is_broken(&self, path: &Path) -> bool {
-        self.broken.contains(path)
+        self.broken.contains(&self.original(path))
     }
 
     /// Reports on a value.
     pub(crate) fn report(&self, path: &Path, finding: Finding) {
-        let spot = self.spot(&self.original(path));
-        let span = match spot {
-            Some(Spot { key: Some(key), value, .. }) if !value.is_one_line() => key,
-            Some(Spot { value, .. }) => first_line(value),
-            None => TOP,
-        };
-        self.add(finding, span);
+        self.add(finding, self.value_span(&self.original(path)));
     }
 
     /// Reports on a key.
     pub(crate) fn report_key(&self, path: &Path, finding: Finding) {
-        let span = match self.spot(&self.original(path)) {
-            Some(spot) => spot.key.unwrap_or_else(|| first_line(spot.value)),
+        self.add(finding, self.key_span(&self.original(path)));
+    }
+
+    /// A value's place; its key's where it goes over several lines.
+    fn value_span(&self, original: &Path) -> Span {
+        match self.spot(original) {
+            Some(Spot { key: Some(key), value, .. }) if !value.is_one_line() => key,
+            Some(Spot { value, .. }) => first_line(value),
             None => TOP,
-        };
-        self.add(finding, span);
+        }
+    }
+
+    fn key_span(&self, original: &Path) -> Span {
+        self.spot(original).map_or(TOP, |spot| spot.key.unwrap_or_else(|| first_line(spot.value)))
     }
 
     /// Reports at a place of this file.
@@ -256,7 +257,7 @@ impl<'a> Document<'a> {
     /// Reports that a key is missing, unless it or the mapping is broken already.
     pub(crate) fn report_missing(&self, parent: &Path, key: &str, hint: &str) {
         let original = self.original(parent).key(key);
-        if self.is_broken(&original) {
+        if self.broken.contains(&original) {
             return;
         }
         let within = parent.text();
@@ -292,6 +293,7 @@ impl<'a> Document<'a> {
         self.problems.into_inner()
     }
 
+    /// The place of a path as it is in the file, or of what is around it.
     fn spot(&self, original: &Path) -> Option<Spot> {
         self.index()?.nearest(original).copied()
     }

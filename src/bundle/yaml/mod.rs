@@ -8,6 +8,8 @@ mod index;
 mod parse;
 mod path;
 mod report;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(super) use document::{Document, Finding, ScalarPlace, Span, TOP};

@@ -12,7 +12,7 @@ pub(super) enum Leniency {
 }
 
 /// Reads one document. Only `true` and `false` are booleans, `017` and `1_000` are text, a key occurs
-/// once, there are no merge keys and no tags of one's own, no NaN and no infinity.
+/// once, there are no merge keys and no tags of one's own; NaN and infinity are text.
 pub(super) fn parse(text: &str, leniency: Leniency) -> Result<Value, Error> {
     let strict = leniency == Leniency::Strict;
     let options: Options = serde_saphyr::options! {
@@ -22,14 +22,13 @@ pub(super) fn parse(text: &str, leniency: Leniency) -> Result<Value, Error> {
         duplicate_keys: if strict { DuplicateKeyPolicy::Error } else { DuplicateKeyPolicy::FirstWins },
         merge_keys: if strict { MergeKeyPolicy::Error } else { MergeKeyPolicy::AsOrdinary },
         reject_unsupported_tags: strict,
-        non_finite_float_policy: NonFiniteFloatPolicy::Reject,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         with_snippet: false,
         budget: serde_saphyr::budget! {
             max_nodes: 50_000,
             max_events: 200_000,
             max_depth: 64,
             max_aliases: 100,
-            max_documents: 1,
         },
     };
     serde_saphyr::from_str_with_options(text, options)

@@ -22,33 +22,38 @@ pub(super) struct Decoded {
 pub(super) fn unreadable(scan: &ScanError, text: &str) -> (Finding, Span) {
     let start = position(scan.marker().line(), scan.marker().col());
     let finding = Finding::error("yaml-syntax", format!("this is not YAML: {}", scan.info()));
-    let lines: Vec<&str> = text.lines().collect();
     let line = usize::try_from(start.line).unwrap_or(usize::MAX);
     // The parser sometimes notices only on the next line.
     for number in [line, line.saturating_sub(1)] {
-        let Some(source) = number.checked_sub(1).and_then(|at| lines.get(at)) else { continue };
-        if let Some((value, column)) = unquoted(source) {
-            let start = position(number, column);
-            let end = position(number, column + value.chars().count());
-            let hint = format!("put the value in quotes: \"{value}\"");
-            return (finding.hint(hint), Span { start, end });
+        if let Some(found) = with_quotes(&finding, text, number) {
+            return found;
         }
     }
     let tab = line
         .checked_sub(1)
-        .and_then(|at| lines.get(at))
+        .and_then(|at| text.lines().nth(at))
         .is_some_and(|source| source.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
     let finding = if tab { finding.hint("indent by spaces, not by tabs") } else { finding };
     (finding, Span { start, end: Position { column: start.column + 1, ..start } })
 }
 
-/// A value that begins with a character which YAML reserves, and its column from 0.
+fn quoted(value: &str) -> String {
+    if value.contains(['"', '\\']) {
+        format!("'{}'", value.replace('\'', "''"))
+    } else {
+        format!("\"{value}\"")
+    }
+}
+
+/// A value that YAML reads as something else than text, and its column from 0.
 fn unquoted(line: &str) -> Option<(&str, usize)> {
     let (before, value) = line.split_once(": ")?;
     let value = value.trim_start();
-    let reserved = value.starts_with(['*', '@', '%', '`', '&', '!']);
+    let reserved = value.starts_with(['*', '@', '%', '`', '&', '!']) || value.starts_with("{{");
+    let colon = !value.starts_with(['"', '\'', '[', '{', '|', '>']) && value.contains(": ");
     let column = line.chars().count() - value.chars().count();
-    (reserved && !before.trim_start().starts_with('#')).then_some((value.trim_end(), column))
+    ((reserved || colon) && !before.trim_start().starts_with('#'))
+        .then_some((value.trim_end(), column))
 }
 
 /// Everything that YAML allows and a bundle does not.
@@ -76,14 +81,11 @@ pub(super) fn refused(index: &Index) -> Vec<(Finding, Span)> {
 }
 
 /// Any other refusal of the strict reader.
-pub(super) fn refusal(error: &serde_saphyr::Error) -> (Finding, Span) {
+pub(super) fn refusal(error: &serde_saphyr::Error, text: &str) -> (Finding, Span) {
     let finding = match error.without_snippet() {
         serde_saphyr::Error::MultipleDocuments { .. } => {
             Finding::error("yaml-syntax", "the file holds more than one document")
                 .hint("remove the lines with ---, one file is one document")
-        }
-        serde_saphyr::Error::NonFiniteFloat { value, .. } => {
-            Finding::error("invalid-value", format!("{value} is not a finite number"))
         }
         serde_saphyr::Error::Eof { .. } => {
             Finding::error("yaml-syntax", "the file is empty").hint("write at least one key")
@@ -100,14 +102,26 @@ pub(super) fn refusal(error: &serde_saphyr::Error) -> (Finding, Span) {
             )
         }
     };
-    let span = error.location().map_or(TOP, |location| {
-        let start = Position {
-            line: u32::try_from(location.line()).unwrap_or(1).max(1),
-            column: u32::try_from(location.column()).unwrap_or(1).max(1),
-        };
-        Span { start, end: Position { column: start.column + 1, ..start } }
-    });
-    (finding, span)
+    let Some(location) = error.location() else { return (finding, TOP) };
+    let start = Position {
+        line: u32::try_from(location.line()).unwrap_or(1).max(1),
+        column: u32::try_from(location.column()).unwrap_or(1).max(1),
+    };
+    let line = usize::try_from(start.line).unwrap_or(usize::MAX);
+    if let Some((finding, span)) = with_quotes(&finding, text, line) {
+        return (finding, span);
+    }
+    (finding, Span { start, end: Position { column: start.column + 1, ..start } })
+}
+
+/// The finding with a hint to quote the line's value, where that is likely to help.
+fn with_quotes(finding: &Finding, text: &str, line: usize) -> Option<(Finding, Span)> {
+    let source = text.lines().nth(line.checked_sub(1)?)?;
+    let (value, column) = unquoted(source)?;
+    let start = position(line, column);
+    let end = position(line, column + value.chars().count());
+    let hint = format!("put the value in quotes: {}", quoted(value));
+    Some((finding.clone().hint(hint), Span { start, end }))
 }
 
 /// A key or value that the typed form does not have.
@@ -129,7 +143,11 @@ pub(super) fn mismatch(mismatch: Mismatch, path: &Path) -> Decoded {
             };
             Finding::error("unknown-key", format!("unknown key {key:?}")).hint(hint)
         }
+        MismatchKind::WrongType { seen, .. } if seen == "nothing" && *path == Path::root() => {
+            Finding::error("yaml-syntax", "the file is empty").hint("write its keys, or remove it")
+        }
         MismatchKind::WrongType { seen, wanted } if seen == "nothing" => {
+            at_key = true;
             Finding::error("wrong-type", format!("{what} has no value: {wanted} is wanted"))
                 .hint("write a value, or remove the key")
         }

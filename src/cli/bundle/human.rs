@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::bundle::{Loaded, Problem, SECRET_CODE, Severity};
+use crate::bundle::{Loaded, Problem, Severity};
 
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,22 +66,7 @@ fn excerpt(source: &str, problem: &Problem) -> Excerpt {
     } else {
         text.len()
     };
-    let lines = if problem.code == SECRET_CODE {
-        let hidden = "*".repeat(text[start..end].chars().count());
-        return Excerpt {
-            span: start..start + hidden.len(),
-            lines: format!("{}{hidden}{}", &text[..start], mask(&text[end..])),
-            first_line: line,
-        };
-    } else {
-        text.to_owned()
-    };
-    Excerpt { lines, first_line: line, span: start..end }
-}
-
-/// What follows a secret on its line may hold the rest of it.
-fn mask(rest: &str) -> String {
-    rest.chars().map(|c| if c.is_alphanumeric() { '*' } else { c }).collect()
+    Excerpt { lines: text.to_owned(), first_line: line, span: start..end }
 }
 
 /// Columns count characters from 1.
@@ -93,19 +78,16 @@ fn byte_offset(line: &str, column: u32) -> usize {
 fn summary(loaded: &Loaded) -> String {
     let count = |severity: Severity, one: &str| {
         let number = loaded.problems.iter().filter(|p| p.severity == severity).count();
-        format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+        (number > 0).then(|| format!("{number} {one}{}", if number == 1 { "" } else { "s" }))
     };
     let state = match &loaded.commit {
         Some(commit) => format!("commit {}", commit.as_str().get(..12).unwrap_or_default()),
         None => "files on disk".to_owned(),
     };
-    let found = match loaded.problems.is_empty() {
-        true => "no problems".to_owned(),
-        false => format!(
-            "{} and {}",
-            count(Severity::Error, "error"),
-            count(Severity::Warning, "warning")
-        ),
+    let counts = [count(Severity::Error, "error"), count(Severity::Warning, "warning")];
+    let found = match counts.into_iter().flatten().collect::<Vec<_>>().join(" and ") {
+        nothing if nothing.is_empty() => "no problems".to_owned(),
+        counts => counts,
     };
     match &loaded.bundle {
         Some(bundle) => format!(
