@@ -4,7 +4,6 @@ mod agent;
 mod bundle;
 mod cli;
 mod config;
-mod crash;
 mod env;
 mod model_openai;
 mod runs;

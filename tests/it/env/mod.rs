@@ -3,6 +3,7 @@
 
 pub mod model_server;
 pub mod sandbox_double;
+pub mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,9 @@
+//! Whole runs: from a bundle commit to a recorded outcome, with real Podman and git.
+
+mod by_hand;
+mod ceilings;
+mod crash;
+mod daemon;
+mod hostile_git;
+mod retries;
+mod simulated_time;
