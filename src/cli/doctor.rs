@@ -41,7 +41,12 @@ pub fn run(args: DoctorArgs, global: &Global) -> Result<Exit, Failure> {
         print_json(&checks)?;
     } else {
         for check in &checks {
-            print(&format!("{:<5} {:<16} {}", if check.ok { "ok" } else { "FAIL" }, check.name, check.message))?;
+            print(&format!(
+                "{:<5} {:<16} {}",
+                if check.ok { "ok" } else { "FAIL" },
+                check.name,
+                check.message
+            ))?;
         }
         for warning in &global.config.warnings {
             print(&format!("{:<5} {:<16} {warning}", "warn", "configuration"))?;
@@ -57,7 +62,10 @@ fn state_directory(global: &Global) -> Check {
     let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK);
     let message = match writable {
         Ok(()) => root.display().to_string(),
-        Err(error) => format!("{}: {error}: give a writable one with --state DIR or FLEET_STATE_DIR", existing.display()),
+        Err(error) => format!(
+            "{}: {error}: give a writable one with --state DIR or FLEET_STATE_DIR",
+            existing.display()
+        ),
     };
     Check { name: "state directory", ok: writable.is_ok(), message }
 }
@@ -65,7 +73,11 @@ fn state_directory(global: &Global) -> Check {
 fn store(global: &Global) -> Check {
     let path = global.config.state.database();
     if !path.exists() {
-        return Check { name: "store", ok: true, message: "none yet: made by the first run".to_owned() };
+        return Check {
+            name: "store",
+            ok: true,
+            message: "none yet: made by the first run".to_owned(),
+        };
     }
     let opened = Store::open(&path, global.redactor.clone()).map(|_| path.display().to_string());
     Check::of("store", opened)
@@ -78,7 +90,11 @@ fn git() -> Check {
             ok: true,
             message: String::from_utf8_lossy(&output.stdout).trim().to_owned(),
         },
-        _ => Check { name: "git", ok: false, message: "git is not on PATH: install the package git".to_owned() },
+        _ => Check {
+            name: "git",
+            ok: false,
+            message: "git is not on PATH: install the package git".to_owned(),
+        },
     }
 }
 

@@ -31,7 +31,7 @@ impl Podman {
 pub async fn preflight(_: &Podman, _: &Config) -> Result<SealReport, PreflightError> {
     Err(PreflightError)
 }
-pub async fn sweep(_: &Podman, _: &dyn Fn(&str) -> bool) -> Result<usize, PodmanError> {
+pub async fn sweep(_: &Podman, _: &(dyn Fn(&str) -> bool + Sync)) -> Result<usize, PodmanError> {
     Ok(0)
 }
 pub struct PodmanSandbox;

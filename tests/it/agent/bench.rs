@@ -183,6 +183,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
         sandbox: sandbox.started(),
         workspace_path: "/w".to_owned(),
         tool_timeout: Duration::from_secs(60),
+        python_cell_timeout: None,
         output_limit_bytes: 64 * 1024,
         events,
         clock: Clock::Simulated(clock.clone()),

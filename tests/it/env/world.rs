@@ -28,11 +28,13 @@ pub struct World {
 impl World {
     /// A bundle with these files besides [`BASE`], committed.
     pub fn new(files: &[(&str, &str)]) -> Self {
-        let dir = tempfile::Builder::new().prefix("fleet-world-").tempdir().expect("scratch directory");
+        let dir =
+            tempfile::Builder::new().prefix("fleet-world-").tempdir().expect("scratch directory");
         let world = World { dir };
         repository(&world.bundle(), &[BASE, files].concat());
         std::fs::create_dir_all(world.state()).expect("state directory");
-        std::fs::write(world.state().join("fleet.toml"), sandbox::fleet_toml()).expect("fleet.toml");
+        std::fs::write(world.state().join("fleet.toml"), sandbox::fleet_toml())
+            .expect("fleet.toml");
         world
     }
 
@@ -61,7 +63,10 @@ impl World {
             .env_clear()
             .env("HOME", self.dir.path())
             .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-            .env("XDG_RUNTIME_DIR", std::env::var_os("XDG_RUNTIME_DIR").expect("a runtime directory"))
+            .env(
+                "XDG_RUNTIME_DIR",
+                std::env::var_os("XDG_RUNTIME_DIR").expect("a runtime directory"),
+            )
             .env("FLEET_STATE_DIR", self.state())
             .current_dir(self.dir.path())
             .stdin(Stdio::null());
@@ -107,7 +112,8 @@ impl World {
     /// Runs a task by hand, whatever becomes of it, and gives the run whole.
     pub fn run_task(&self, task: &str) -> Value {
         let bundle = self.bundle();
-        let output = self.fleet(&["task", "run", task, "--bundle", bundle.to_str().expect("UTF-8")]);
+        let output =
+            self.fleet(&["task", "run", task, "--bundle", bundle.to_str().expect("UTF-8")]);
         let runs = self.runs();
         let run = runs.first().unwrap_or_else(|| {
             panic!("no run was recorded: {}", String::from_utf8_lossy(&output.stderr))
@@ -118,7 +124,13 @@ impl World {
     /// Starts the daemon and waits until it is ready.
     pub fn serve(&self) -> Daemon {
         let bundle = self.bundle();
-        let mut command = self.command(&["serve", "--bundle", bundle.to_str().expect("UTF-8"), "--listen", "127.0.0.1:0"]);
+        let mut command = self.command(&[
+            "serve",
+            "--bundle",
+            bundle.to_str().expect("UTF-8"),
+            "--listen",
+            "127.0.0.1:0",
+        ]);
         let daemon = Daemon::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
         daemon.wait_for("the status page is up");
         daemon
@@ -168,7 +180,9 @@ impl Daemon {
                         return line;
                     }
                 }
-                Err(_) => panic!("no log line with {text:?}; the log:\n{}", self.seen.borrow().join("\n")),
+                Err(_) => {
+                    panic!("no log line with {text:?}; the log:\n{}", self.seen.borrow().join("\n"))
+                }
             }
         }
     }
@@ -187,8 +201,10 @@ impl Daemon {
 
     /// SIGTERM without waiting.
     pub fn terminate(&self) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the daemon is told to stop");
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
+            .expect("a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+            .expect("the daemon is told to stop");
     }
 }
 

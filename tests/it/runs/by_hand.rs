@@ -43,7 +43,10 @@ fn run_ends_with_success_branch_artifact_and_cost() {
     let branch = run["branch"].as_str().expect("a branch");
     let shown = git(repo.as_ref(), &["show", &format!("{branch}:report.md")]);
     assert_eq!(shown, "42");
-    assert_eq!(git(repo.as_ref(), &["rev-parse", branch]), run["commit"].as_str().expect("a commit"));
+    assert_eq!(
+        git(repo.as_ref(), &["rev-parse", branch]),
+        run["commit"].as_str().expect("a commit")
+    );
 
     assert_eq!(run["artifacts"][0]["path"], "report.md");
     let saved = world.path().join("saved");
@@ -74,7 +77,14 @@ fn python_keeps_its_state_between_calls() {
 fn dry_run_starts_and_writes_nothing() {
     let world = World::new(REPORT);
     let bundle = world.bundle();
-    let text = world.ok(&["task", "run", "report", "--bundle", bundle.to_str().expect("UTF-8"), "--dry-run"]);
+    let text = world.ok(&[
+        "task",
+        "run",
+        "report",
+        "--bundle",
+        bundle.to_str().expect("UTF-8"),
+        "--dry-run",
+    ]);
     assert!(text.contains("recorded/session"), "{text}");
     assert!(!world.state().join("fleet.db").exists());
 }
@@ -83,7 +93,8 @@ fn dry_run_starts_and_writes_nothing() {
 fn unknown_task_is_named_with_those_that_exist() {
     let world = World::new(REPORT);
     let bundle = world.bundle();
-    let output = world.fleet(&["task", "run", "raport", "--bundle", bundle.to_str().expect("UTF-8")]);
+    let output =
+        world.fleet(&["task", "run", "raport", "--bundle", bundle.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("\"raport\"") && text.contains("report"), "{text}");

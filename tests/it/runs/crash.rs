@@ -49,14 +49,19 @@ fn kill_in_the_middle_of_a_tool_call_leaves_no_container_and_the_next_start_reso
     eventually("the second attempt is in its tool call", || {
         let whole = world.run(&run["run_id"]);
         let events = whole["events"].as_array()?;
-        let started = |event: &&serde_json::Value| event["type"] == "tool_started" && event["attempt"] == 2;
+        let started =
+            |event: &&serde_json::Value| event["type"] == "tool_started" && event["attempt"] == 2;
         events.iter().find(started).map(drop)
     });
     daemon.kill();
     let daemon = world.serve();
     daemon.wait_for("run failed");
     let whole = world.run(&run["run_id"]);
-    assert_eq!((&whole["state"], &whole["outcome"]), (&"dead_lettered".into(), &"interrupted".into()), "{whole:#}");
+    assert_eq!(
+        (&whole["state"], &whole["outcome"]),
+        (&"dead_lettered".into(), &"interrupted".into()),
+        "{whole:#}"
+    );
     assert_eq!(daemon.stop(), Some(0));
     assert!(world.containers().is_empty());
 
@@ -73,12 +78,17 @@ fn sigterm_interrupts_after_the_grace_and_leaves_nothing_running() {
     let world = World::new(SLOW);
     let config = world.state().join("fleet.toml");
     let text = std::fs::read_to_string(&config).expect("fleet.toml");
-    std::fs::write(&config, format!("{text}\n[serve]\nshutdown_grace = \"1s\"\n")).expect("fleet.toml");
+    std::fs::write(&config, format!("{text}\n[serve]\nshutdown_grace = \"1s\"\n"))
+        .expect("fleet.toml");
     let daemon = world.serve();
     trigger(&world, "slow");
     let run = wait_for_tool(&world);
     assert_eq!(daemon.stop(), Some(0));
     let whole = world.run(&run["run_id"]);
-    assert_eq!((&whole["state"], &whole["outcome"]), (&"scheduled".into(), &"interrupted".into()), "{whole:#}");
+    assert_eq!(
+        (&whole["state"], &whole["outcome"]),
+        (&"scheduled".into(), &"interrupted".into()),
+        "{whole:#}"
+    );
     assert!(world.containers().is_empty());
 }

@@ -12,7 +12,13 @@ fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid() {
     let world = World::new(NOTHING);
     let daemon = world.serve();
     let bundle = world.bundle();
-    let second = world.fleet(&["serve", "--bundle", bundle.to_str().expect("UTF-8"), "--listen", "127.0.0.1:0"]);
+    let second = world.fleet(&[
+        "serve",
+        "--bundle",
+        bundle.to_str().expect("UTF-8"),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
     assert_eq!(second.status.code(), Some(3));
     let text = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(text.contains(&format!("pid {}", daemon.pid())), "{text}");
@@ -25,7 +31,8 @@ fn busy_port_is_refused_and_nothing_is_made() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let bundle = world.bundle();
-    let output = world.fleet(&["serve", "--bundle", bundle.to_str().expect("UTF-8"), "--listen", &address]);
+    let output =
+        world.fleet(&["serve", "--bundle", bundle.to_str().expect("UTF-8"), "--listen", &address]);
     assert_eq!(output.status.code(), Some(3));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains(&address) && text.contains("--listen"), "{text}");
@@ -38,7 +45,13 @@ fn bundle_without_a_commit_is_refused_with_the_way_out() {
     let empty = world.path().join("empty");
     std::fs::create_dir(&empty).expect("directory");
     crate::env::git(&empty, &["init", "--quiet"]);
-    let output = world.fleet(&["serve", "--bundle", empty.to_str().expect("UTF-8"), "--listen", "127.0.0.1:0"]);
+    let output = world.fleet(&[
+        "serve",
+        "--bundle",
+        empty.to_str().expect("UTF-8"),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
     assert_ne!(output.status.code(), Some(0));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("no commit") && text.contains("git commit"), "{text}");
@@ -54,8 +67,13 @@ fn state_directory_that_is_not_writable_is_refused_with_the_way_out() {
     let state = locked.join("state");
     let bundle = world.bundle();
     let output = world.fleet(&[
-        "serve", "--bundle", bundle.to_str().expect("UTF-8"), "--listen", "127.0.0.1:0",
-        "--state", state.to_str().expect("UTF-8"),
+        "serve",
+        "--bundle",
+        bundle.to_str().expect("UTF-8"),
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        state.to_str().expect("UTF-8"),
     ]);
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).expect("mode");
     assert_eq!(output.status.code(), Some(5));

@@ -38,7 +38,10 @@ exit 0",
         repo.display()
     );
     // JSON is YAML.
-    world.commit(&[("tasks/attack.yaml", &task), ("scripted/attack.yaml", &script.to_string())], "attack");
+    world.commit(
+        &[("tasks/attack.yaml", &task), ("scripted/attack.yaml", &script.to_string())],
+        "attack",
+    );
     let run = world.run_task("attack");
     assert_eq!(run["state"], "success", "{run:#}");
 

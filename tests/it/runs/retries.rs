@@ -24,7 +24,8 @@ const FLAKY: &[(&str, &str)] = &[
 fn failing_run_is_retried_then_dead_lettered_then_replayed_to_success() {
     let world = World::new(FLAKY);
     let bundle = world.bundle();
-    let output = world.fleet(&["task", "run", "flaky", "--bundle", bundle.to_str().expect("UTF-8")]);
+    let output =
+        world.fleet(&["task", "run", "flaky", "--bundle", bundle.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stdout));
 
     let letters = world.json(&["dlq", "list", "--json"]);

@@ -28,14 +28,17 @@ impl Simulation {
     async fn start(world: &World, at: &str) -> Self {
         let clock = SimulatedClock::starting_at(at.parse().expect("an instant"));
         let time = Clock::Simulated(clock.clone());
-        let config = Config::read(Overrides { state: Some(world.state()) }).expect("the configuration");
-        let keeper = BundleKeeper::start(&world.bundle(), &config.state, time.now()).expect("the bundle");
+        let config =
+            Config::read(Overrides { state: Some(world.state()) }).expect("the configuration");
+        let keeper =
+            BundleKeeper::start(&world.bundle(), &config.state, time.now()).expect("the bundle");
         let bundles = keeper.subscribe();
         let context = Context::open(config, time, Redactor::default()).await.expect("the context");
         let wake = Wake::watch(&context.config.state).expect("the wake file");
         let (stop, signals) = mpsc::channel(2);
         let service = Service::new(context.clone(), keeper, wake, signals, Heartbeat::default());
-        let service = tokio::spawn(async move { service.run().await.expect("the daemon ends well") });
+        let service =
+            tokio::spawn(async move { service.run().await.expect("the daemon ends well") });
         Simulation { clock, context, stop, service, bundles }
     }
 
@@ -53,7 +56,10 @@ impl Simulation {
         };
         match tokio::time::timeout(PATIENCE, look).await {
             Ok(runs) => runs,
-            Err(_) => panic!("it never came true of {:#?}", self.context.store.runs(RunFilter::default()).await),
+            Err(_) => panic!(
+                "it never came true of {:#?}",
+                self.context.store.runs(RunFilter::default()).await
+            ),
         }
     }
 
@@ -91,7 +97,10 @@ async fn scheduled_occurrence_ends_with_success_a_branch_and_an_artifact() {
     simulation.clock.set("2026-07-01T04:00:00Z".parse().expect("an instant"));
     let runs = simulation.runs(|runs| runs.iter().any(|run| run.state.is_terminal())).await;
     assert_eq!(runs.len(), 1);
-    assert_eq!((runs[0].state, runs[0].due.to_string().as_str()), (RunState::Success, "2026-07-01T04:00:00Z"));
+    assert_eq!(
+        (runs[0].state, runs[0].due.to_string().as_str()),
+        (RunState::Success, "2026-07-01T04:00:00Z")
+    );
 
     let whole = simulation.context.store.run_detail(runs[0].run_id.clone()).await.expect("the run");
     assert_eq!(whole.artifacts[0].path, "report.md");
@@ -108,7 +117,11 @@ async fn commit_changes_the_next_run_and_not_the_running_one() {
     let mut simulation = Simulation::start(&world, "2026-07-01T03:59:59Z").await;
     let old = simulation.bundles.borrow_and_update().bundle.commit.clone();
     simulation.clock.set("2026-07-01T04:00:00Z".parse().expect("an instant"));
-    simulation.runs(|runs| runs.iter().any(|run| run.state == RunState::Running && run.bundle_commit.is_some())).await;
+    simulation
+        .runs(|runs| {
+            runs.iter().any(|run| run.state == RunState::Running && run.bundle_commit.is_some())
+        })
+        .await;
 
     world.commit(&[("scripted/report.yaml", &report("second"))], "change");
     simulation.bundles.changed().await.expect("the keeper lives");
@@ -118,26 +131,42 @@ async fn commit_changes_the_next_run_and_not_the_running_one() {
     // The first run's delay passes; a day later the next one is due.
     simulation.clock.set("2026-07-01T05:00:01Z".parse().expect("an instant"));
     let runs = simulation.runs(|runs| runs.iter().any(|run| run.state.is_terminal())).await;
-    assert_eq!((runs[0].state, runs[0].bundle_commit.as_deref()), (RunState::Success, Some(old.as_str())));
+    assert_eq!(
+        (runs[0].state, runs[0].bundle_commit.as_deref()),
+        (RunState::Success, Some(old.as_str()))
+    );
     simulation.clock.set("2026-07-02T04:00:00Z".parse().expect("an instant"));
-    let runs = simulation.runs(|runs| runs.len() == 2 && runs.iter().all(|run| run.state.is_terminal())).await;
-    assert_eq!((runs[0].state, runs[0].bundle_commit.as_deref()), (RunState::Success, Some(new.as_str())));
-    let answer = simulation.context.store.run_detail(runs[0].run_id.clone()).await.expect("the run").answer;
+    let runs = simulation
+        .runs(|runs| runs.len() == 2 && runs.iter().all(|run| run.state.is_terminal()))
+        .await;
+    assert_eq!(
+        (runs[0].state, runs[0].bundle_commit.as_deref()),
+        (RunState::Success, Some(new.as_str()))
+    );
+    let answer =
+        simulation.context.store.run_detail(runs[0].run_id.clone()).await.expect("the run").answer;
     assert_eq!(answer.as_deref(), Some("second"));
     simulation.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn occurrences_missed_while_the_daemon_was_down_have_rows_and_the_latest_runs() {
-    let hourly = ("tasks/report.yaml", "schedule: '@hourly'\nprompt: Write report.md.\ncompletion:\n  artifacts: [report.md]\n");
+    let hourly = (
+        "tasks/report.yaml",
+        "schedule: '@hourly'\nprompt: Write report.md.\ncompletion:\n  artifacts: [report.md]\n",
+    );
     let world = World::new(&[hourly, ("scripted/report.yaml", &report("late"))]);
     let simulation = Simulation::start(&world, "2026-07-01T00:30:00Z").await;
     simulation.end().await;
 
     let simulation = Simulation::start(&world, "2026-07-01T04:10:00Z").await;
-    let runs = simulation.runs(|runs| runs.len() == 4 && runs.iter().all(|run| run.state.is_terminal())).await;
-    let seen: Vec<_> = runs.iter().map(|run| (run.due.to_string(), run.state, run.reason.clone())).collect();
-    let missed = |due: &str| (due.to_owned(), RunState::Skipped, Some("skipped_misfire".to_owned()));
+    let runs = simulation
+        .runs(|runs| runs.len() == 4 && runs.iter().all(|run| run.state.is_terminal()))
+        .await;
+    let seen: Vec<_> =
+        runs.iter().map(|run| (run.due.to_string(), run.state, run.reason.clone())).collect();
+    let missed =
+        |due: &str| (due.to_owned(), RunState::Skipped, Some("skipped_misfire".to_owned()));
     assert_eq!(
         seen,
         [
