@@ -65,8 +65,9 @@ struct ListArgs {
     #[arg(long)]
     task: Option<String>,
     /// Only runs in this state, for example running or dead_lettered
-    #[arg(long, value_parser = parse_state)]
-    state: Option<RunState>,
+    // Not `--state`: that is the state directory, everywhere.
+    #[arg(long, value_name = "STATE", value_parser = parse_state)]
+    status: Option<RunState>,
     /// Only runs due since then: an age such as 12h or 7d, or an RFC 3339 time
     #[arg(long, value_name = "AGE|TIME")]
     since: Option<String>,
@@ -111,7 +112,7 @@ fn list(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
     let since = args.since.map(|text| since(&text, Clock::System.now())).transpose()?;
     let filter = RunFilter {
         task: args.task.map(TaskName::new),
-        state: args.state,
+        state: args.status,
         since,
         limit: args.limit,
         offset: 0,
