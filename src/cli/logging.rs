@@ -5,9 +5,19 @@ use tracing_subscriber::fmt;
 
 use crate::secrets::{RedactingWriter, Redactor};
 
-/// Starts logging. FLEET_LOG picks what is logged (default `info`), in the syntax of `RUST_LOG`.
+/// Starts logging for a daemon. FLEET_LOG picks what is logged (default `info`), in the syntax of
+/// `RUST_LOG`.
 pub(super) fn start(redactor: &Redactor) {
-    let filter = EnvFilter::try_from_env("FLEET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    start_at(redactor, "info");
+}
+
+/// Starts logging for a verb that prints its own progress: warnings alone by default.
+pub(super) fn start_quiet(redactor: &Redactor) {
+    start_at(redactor, "warn");
+}
+
+fn start_at(redactor: &Redactor, default: &str) {
+    let filter = EnvFilter::try_from_env("FLEET_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let writer = RedactingWriter::new(redactor.clone(), std::io::stderr);
     let json = std::env::var("FLEET_LOG_FORMAT").is_ok_and(|format| format == "json");
     let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());

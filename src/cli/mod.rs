@@ -10,11 +10,13 @@ mod exit;
 mod global;
 mod init;
 mod logging;
+mod open;
 mod output;
 mod runs;
 mod sandbox;
 mod sched;
 mod status;
+mod task;
 mod worktree;
 
 use std::process::ExitCode;
@@ -43,6 +45,8 @@ enum Verb {
     Init(init::InitArgs),
     /// Checks and shows bundles.
     Bundle(bundle::BundleArgs),
+    /// Lists and runs tasks.
+    Task(task::TaskArgs),
     /// Shows what runs, what is due and what is wrong.
     Status(status::StatusArgs),
     /// Shows and changes what is scheduled.
@@ -76,6 +80,7 @@ pub fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Init(args) => init::run(args, &global),
         Verb::Bundle(args) => bundle::run(args, &global),
+        Verb::Task(args) => task::run(args, &global),
         Verb::Status(args) => status::run(args, &global),
         Verb::Sched(args) => sched::run(args, &global),
         Verb::Dlq(args) => dlq::run(args, &global),

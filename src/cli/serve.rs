@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use super::{Exit, Failure, Global, logging};
 use crate::clock::{Clock, Heartbeat};
 use crate::config::Config;
-use crate::runner::{BundleKeeper, Context, OpenError, ServeLock, Service, Signal, StartError, Wake};
+use crate::runner::{BundleKeeper, Context, ServeLock, Service, Signal, StartError, Wake};
 use crate::status;
 
 /// Runs the scheduler and the status page until SIGTERM.
@@ -47,7 +47,7 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         Failure::from_error(Exit::Conflict, &error).hint("stop it first (kill -TERM with that pid), or give this one its own --state directory")
     })?;
     let bundles = BundleKeeper::start(&bundle, &config.state, clock.now()).map_err(bundle_failure)?;
-    let context = Context::open(config, clock, global.redactor.clone()).await.map_err(open_failure)?;
+    let context = Context::open(config, clock, global.redactor.clone()).await.map_err(super::open::failure)?;
     let wake = Wake::watch(&context.config.state)
         .map_err(|error| Failure::new(Exit::Io, format!("cannot watch the state directory: {error}")))?;
     let heartbeat = Heartbeat::default();
@@ -94,19 +94,5 @@ fn bundle_failure(error: StartError) -> Failure {
     match error {
         StartError::Invalid { .. } => failure.hint("fleet bundle validate lists every problem; a daemon needs one valid commit to start with"),
         StartError::Load(load) => failure.hint(load.hint().unwrap_or("give the bundle repository with --bundle DIR; fleet init DIR makes one")),
-    }
-}
-
-/// What a process that cannot open its context says.
-pub(super) fn open_failure(error: OpenError) -> Failure {
-    let exit = match &error {
-        OpenError::Preflight(_) => Exit::Unhealthy,
-        OpenError::StateDir { .. } | OpenError::Store(_) | OpenError::Holder(_) => Exit::Io,
-    };
-    let failure = Failure::from_error(exit, &error);
-    match error {
-        OpenError::StateDir { .. } => failure.hint("give a writable directory with --state DIR or FLEET_STATE_DIR"),
-        OpenError::Preflight(_) => failure.hint("fleet doctor checks everything that the sandbox needs"),
-        OpenError::Store(_) | OpenError::Holder(_) => failure,
     }
 }

@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Exit, Failure, Global, follow, logging};
+use super::runs::follow;
+use super::{Exit, Failure, Global, logging};
 use crate::bundle::{self, Bundle, Revision, Task};
 use crate::clock::Clock;
 use crate::run::{Cancel, CancelReason, RunState, TaskName};
 use crate::runner::{Context, TaskRun};
+
+/// How long the printing of a log may trail behind its run.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Lists and runs tasks.
 #[derive(Debug, clap::Args)]
@@ -64,7 +69,11 @@ pub fn run(args: TaskArgs, global: &Global) -> Result<Exit, Failure> {
         TaskVerb::List(args) => list(&args, global),
         TaskVerb::Run(args) => {
             let (bundle, task) = find(&args, global)?;
-            if args.dry_run { dry_run(&bundle, &task, global) } else { global.block_on(carry_out(bundle, task, global))? }
+            if args.dry_run {
+                dry_run(&bundle, &task, global)
+            } else {
+                global.block_on(carry_out(bundle, task, global))?
+            }
         }
     }
 }
@@ -78,10 +87,14 @@ impl BundleFlags {
             (None, true) => Revision::Worktree,
             (None, false) => Revision::Head,
         };
-        let loaded = bundle::load(&dir, &revision).map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+        let loaded = bundle::load(&dir, &revision)
+            .map_err(|error| Failure::from_error(Exit::Usage, &error))?;
         loaded.bundle.ok_or_else(|| {
-            Failure::new(Exit::Problems, format!("the bundle {} has {} problem(s)", dir.display(), loaded.problems.len()))
-                .hint(format!("fleet bundle validate {} lists them", dir.display()))
+            Failure::new(
+                Exit::Problems,
+                format!("the bundle {} has {} problem(s)", dir.display(), loaded.problems.len()),
+            )
+            .hint(format!("fleet bundle validate {} lists them", dir.display()))
         })
     }
 }
@@ -105,7 +118,8 @@ fn list(args: &ListArgs, global: &Global) -> Result<Exit, Failure> {
     }
     let mut table = super::table(&["TASK", "ENABLED", "SCHEDULE", "ZONE", "MODEL", "DESCRIPTION"]);
     for task in bundle.tasks.values() {
-        let schedule = task.schedule.as_ref().map_or("by hand", |schedule| schedule.schedule.expression());
+        let schedule =
+            task.schedule.as_ref().map_or("by hand", |schedule| schedule.schedule.expression());
         let enabled = if task.enabled { "yes" } else { "no" };
         let model = format!("{}/{}", task.model.provider, task.model.model);
         table.add_row([
@@ -140,27 +154,54 @@ fn dry_run(bundle: &Bundle, task: &Task, global: &Global) -> Result<Exit, Failur
     let limits = &task.limits;
     let ceiling = |value: Option<String>| value.unwrap_or_else(|| "unlimited".to_owned());
     let repo = task.repo.as_ref().map_or_else(
-        || format!("private, {}", global.config.state.repositories().join(task.name.as_str()).display()),
+        || {
+            format!(
+                "private, {}",
+                global.config.state.repositories().join(task.name.as_str()).display()
+            )
+        },
         |repo| repo.display().to_string(),
     );
     let lines = [
         ("task", task.name.to_string()),
         ("bundle", format!("{} at {}", bundle.name, bundle.commit)),
-        ("persona", task.persona.as_ref().map_or("none".to_owned(), |persona| persona.name.clone())),
+        (
+            "persona",
+            task.persona.as_ref().map_or("none".to_owned(), |persona| persona.name.clone()),
+        ),
         ("model", format!("{}/{}", task.model.provider, task.model.model)),
         ("repository", repo),
-        ("branch", if task.worktree.enabled { format!("{}{}-<run>", task.worktree.branch_prefix, task.name) } else { "none: plain checkout, changes are not collected".to_owned() }),
+        (
+            "branch",
+            if task.worktree.enabled {
+                format!("{}{}-<run>", task.worktree.branch_prefix, task.name)
+            } else {
+                "none: plain checkout, changes are not collected".to_owned()
+            },
+        ),
         ("cost ceiling", ceiling(limits.max_cost.map(|cost| cost.to_string()))),
         ("token ceiling", ceiling(limits.max_total_tokens.map(|tokens| tokens.to_string()))),
         ("iterations", ceiling(limits.max_iterations.map(|rounds| rounds.to_string()))),
-        ("sandbox", format!("{} MB memory, {} cpus, {} processes, {} MB disk, no network", limits.sandbox.memory_mb, limits.sandbox.cpus, limits.sandbox.pids, limits.sandbox.disk_mb)),
+        (
+            "sandbox",
+            format!(
+                "{} MB memory, {} cpus, {} processes, {} MB disk, no network",
+                limits.sandbox.memory_mb,
+                limits.sandbox.cpus,
+                limits.sandbox.pids,
+                limits.sandbox.disk_mb
+            ),
+        ),
         ("retries", task.retry.max_retries.to_string()),
     ];
     let mut text = String::new();
     for (name, value) in lines {
         text.push_str(&format!("{name:<14} {value}\n"));
     }
-    text.push_str(&format!("\nprompt template:\n{}\n\nnothing was started (--dry-run)", task.prompt.trim_end()));
+    text.push_str(&format!(
+        "\nprompt template:\n{}\n\nnothing was started (--dry-run)",
+        task.prompt.trim_end()
+    ));
     super::print(&text)?;
     Ok(Exit::Ok)
 }
@@ -171,18 +212,29 @@ async fn carry_out(bundle: Arc<Bundle>, task: Arc<Task>, global: &Global) -> Res
     super::make_state_dir(&config.state)?;
     let context = Context::open(config, Clock::System, global.redactor.clone())
         .await
-        .map_err(super::serve::open_failure)?;
+        .map_err(super::open::failure)?;
     let cancel = Cancel::default();
     stop_on_signals(cancel.clone())?;
     let failed = |error: crate::runner::TaskRunError| Failure::from_error(Exit::Io, &error);
-    let run = TaskRun::new(context.clone(), bundle, cancel).map_err(failed)?;
+    let run = TaskRun::begin(context.clone(), bundle, &task, cancel).await.map_err(failed)?;
     let run_id = run.run_id().clone();
     super::print(&format!("run {run_id} of task {}", task.name))?;
-    let carried = async { run.carry_out(&task).await.map_err(failed) };
-    let shown = follow::events(&context.store, &run_id);
-    let (row, shown) = tokio::join!(carried, shown);
-    shown?;
-    let row = row?;
+    let mut shown = std::pin::pin!(follow::events(&context.store, &run_id));
+    let mut carried = std::pin::pin!(run.carry_out());
+    let row = tokio::select! {
+        row = &mut carried => {
+            // The log's last lines may still be on their way to the terminal.
+            if let Ok(shown) = tokio::time::timeout(LAST_LINES, shown).await {
+                shown?;
+            }
+            row
+        }
+        ended = &mut shown => {
+            ended?;
+            carried.await
+        }
+    }
+    .map_err(failed)?;
     super::print(&follow::last_line(&row))?;
     Ok(if row.state == RunState::Success { Exit::Ok } else { Exit::RunFailed })
 }

@@ -7,7 +7,7 @@ use super::holder::HolderError;
 use super::{Context, cleanup, lease};
 use crate::bundle::{Bundle, Task};
 use crate::run::{Cancel, RunId, RunState, Trigger};
-use crate::store::{ClaimRequest, NewOccurrence, RunRow, StoreError};
+use crate::store::{ClaimRequest, ClaimedRun, NewOccurrence, RunRow, StoreError};
 
 /// A task that runs in the foreground.
 pub struct TaskRun {
@@ -15,6 +15,7 @@ pub struct TaskRun {
     bundle: Arc<Bundle>,
     run: RunId,
     cancel: Cancel,
+    claimed: Option<ClaimedRun>,
 }
 
 /// Why it could not be carried out.
@@ -29,13 +30,25 @@ pub enum TaskRunError {
 impl TaskRun {
     /// Records the occurrence and claims it in one transaction, so that no daemon on the same state
     /// directory takes it.
-    pub fn new(
+    pub async fn begin(
         context: Arc<Context>,
         bundle: Arc<Bundle>,
+        task: &Task,
         cancel: Cancel,
     ) -> Result<Self, TaskRunError> {
         let run = context.new_run_id()?;
-        Ok(TaskRun { context, bundle, run, cancel })
+        let occurrence = NewOccurrence {
+            run_id: run.clone(),
+            task: task.name.clone(),
+            due: context.clock.now(),
+            trigger: Trigger::Manual,
+            skip: None,
+            tags: task.tags.clone(),
+        };
+        let mut begun = TaskRun { context, bundle, run, cancel, claimed: None };
+        let claim = begun.claim();
+        begun.claimed = Some(begun.context.store.insert_and_claim(occurrence, claim).await?);
+        Ok(begun)
     }
 
     /// The run's id.
@@ -44,20 +57,9 @@ impl TaskRun {
     }
 
     /// Carries the run out, retries included, to its terminal state.
-    pub async fn carry_out(&self, task: &Task) -> Result<RunRow, TaskRunError> {
-        let now = self.context.clock.now();
-        let occurrence = NewOccurrence {
-            run_id: self.run.clone(),
-            task: task.name.clone(),
-            due: now,
-            trigger: Trigger::Manual,
-            skip: None,
-            tags: task.tags.clone(),
-        };
-        let mut claimed =
-            Some(self.context.store.insert_and_claim(occurrence, self.claim()).await?);
+    pub async fn carry_out(mut self) -> Result<RunRow, TaskRunError> {
         loop {
-            if let Some(claimed) = claimed.take() {
+            if let Some(claimed) = self.claimed.take() {
                 let execution = Execution {
                     context: self.context.clone(),
                     bundle: self.bundle.clone(),
@@ -72,7 +74,7 @@ impl TaskRun {
                 return Ok(row);
             }
             self.wait(&row).await;
-            claimed = self.context.store.claim_next(self.claim()).await?;
+            self.claimed = self.context.store.claim_next(self.claim()).await?;
         }
     }
 

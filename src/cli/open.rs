@@ -1,0 +1,22 @@
+//! What a process says that cannot open the state directory, the store or the sandbox.
+
+use super::{Exit, Failure};
+use crate::runner::OpenError;
+
+/// What a process that cannot open its context says.
+pub(super) fn failure(error: OpenError) -> Failure {
+    let exit = match &error {
+        OpenError::Preflight(_) => Exit::Unhealthy,
+        OpenError::StateDir { .. } | OpenError::Store(_) | OpenError::Holder(_) => Exit::Io,
+    };
+    let failure = Failure::from_error(exit, &error);
+    match error {
+        OpenError::StateDir { .. } => {
+            failure.hint("give a writable directory with --state DIR or FLEET_STATE_DIR")
+        }
+        OpenError::Preflight(_) => {
+            failure.hint("fleet doctor checks everything that the sandbox needs")
+        }
+        OpenError::Store(_) | OpenError::Holder(_) => failure,
+    }
+}
