@@ -2,13 +2,37 @@
 //! seal, the seccomp filter, the helper program and its protocol; refuses every host fallback, and
 //! trusts nothing that comes out.
 
+mod build;
 mod call;
+mod command;
+mod connection;
+mod container;
+mod disk;
+mod door;
+mod error;
+mod frame;
+mod host;
+mod image;
+mod launch;
+mod podman;
+mod preflight;
+mod report;
+mod seal;
+mod seccomp;
 mod spec;
+mod sweep;
+mod wire;
 
+pub use build::{BuildError, Python, Recipe, build, existing};
 pub use call::{
     Call, CallError, CommandOutput, EditError, FileContent, GitBundle, KernelOutput,
     PendingSandbox, Reply, Resources, Sandbox, StartError,
 };
+pub use container::PodmanSandbox;
+pub use error::{PodmanError, PreflightError};
+pub use image::{Image, ImageKind};
+pub use podman::Podman;
+pub use preflight::preflight;
+pub use report::SealReport;
 pub use spec::{ContainerLimits, GitMounts, SandboxSpec};
-mod stub;
-pub use stub::*;
+pub use sweep::sweep;

@@ -1,8 +1,141 @@
-//! Stub until the sandbox lands.
-use std::path::Path;
-pub fn fleet_toml() -> String {
-    "[sandbox]\nlimits = \"best_effort\"\n".to_owned()
+//! One Podman storage and one skeleton image for the whole suite, and configurations that use them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use fleet::config::{Config, LimitsMode, StateDir};
+use fleet::sandbox::{
+    ContainerLimits, GitMounts, Podman, PodmanSandbox, Recipe, SandboxSpec, SealReport, build,
+    existing, preflight,
+};
+use tokio::sync::OnceCell;
+
+/// The shared image's name.
+const IMAGE: &str = "localhost/fleet-tests:skeleton";
+
+/// The storage that all tests share: an image is built in it once.
+pub fn podman_root() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from).expect("HOME is set");
+    home.join(".cache/fleet-tests/podman")
 }
-pub fn containers_of_state(_: &Path) -> Vec<String> {
-    Vec::new()
+
+/// A configuration with its own state directory and the shared storage. Limits are best effort: the
+/// machines that run tests differ.
+pub fn config(state: &Path) -> Config {
+    Config {
+        state: StateDir::new(state),
+        bundle: None,
+        limits: LimitsMode::BestEffort,
+        runtime: None,
+        image: IMAGE.to_owned(),
+        podman_root: podman_root(),
+        listen: ([127, 0, 0, 1], 0).into(),
+        max_concurrent_runs: 4,
+        shutdown_grace: std::time::Duration::from_secs(30),
+        task_wall_timeout: None,
+        python_cell_timeout: None,
+        budget_winddown_fraction: 0.8,
+        warnings: Vec::new(),
+        settings: Vec::new(),
+    }
+}
+
+/// A `fleet.toml` for the binary with the same settings; the image is built by then.
+pub fn fleet_toml(state: &Path) -> String {
+    now(async {
+        let config = config(state);
+        let podman = Podman::connect(&config).expect("podman is usable");
+        image(&podman, &config).await;
+    });
+    let storage = podman_root();
+    format!(
+        "[sandbox]\nlimits = \"best_effort\"\nimage = \"{IMAGE}\"\nstorage = \"{}\"\n",
+        storage.display()
+    )
+}
+
+/// Containers of that state directory.
+pub fn containers_of_state(state: &Path) -> Vec<String> {
+    now(async {
+        let podman = Podman::connect(&config(state)).expect("podman is usable");
+        podman.containers().await.expect("podman lists containers")
+    })
+}
+
+/// Waits for a future outside any runtime.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+/// Builds the shared image unless it is there. Processes of the suite wait for each other.
+pub async fn image(podman: &Podman, config: &Config) {
+    static BUILT: OnceCell<()> = OnceCell::const_new();
+    BUILT
+        .get_or_init(|| async {
+            std::fs::create_dir_all(podman_root()).expect("storage directory");
+            let lock = podman_root().with_extension("lock");
+            let lock = File::create(lock).expect("lock file");
+            let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock));
+            let _lock = lock.await.expect("no panic").expect("lock");
+            if existing(podman, config).await.expect("storage is usable").is_none() {
+                let say = |line: &str| eprintln!("{line}");
+                build(podman, config, Recipe::Skeleton, &say).await.expect("skeleton is built");
+            }
+        })
+        .await;
+}
+
+/// A scratch state directory, with Podman and the seal of this host.
+pub struct Cell {
+    pub dir: tempfile::TempDir,
+    pub config: Config,
+    pub podman: Podman,
+    pub seal: SealReport,
+}
+
+impl Cell {
+    pub async fn new() -> Self {
+        let dir = tempfile::tempdir().expect("scratch directory");
+        let config = config(&dir.path().join("state"));
+        let podman = Podman::connect(&config).expect("podman is usable");
+        image(&podman, &config).await;
+        let seal = preflight(&podman, &config).await.expect("the seal holds");
+        Cell { dir, config, podman, seal }
+    }
+
+    /// A directory of this test.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What a run called `run_id` is made of, in the workspace `ws`.
+    pub fn spec(&self, run_id: &str) -> SandboxSpec {
+        let workspace = self.path("ws");
+        std::fs::create_dir_all(&workspace).expect("workspace");
+        SandboxSpec {
+            run_id: run_id.to_owned(),
+            task: "some-task".to_owned(),
+            instance: "0123456789abcdef".to_owned(),
+            boot: "boot".to_owned(),
+            image: self.config.image.clone(),
+            runtime: Some(self.seal.runtime.clone()),
+            workspace,
+            git: None,
+            limits: ContainerLimits { memory_mb: 1024, cpus: 1.0, pids: 256, disk_mb: 256 },
+        }
+    }
+
+    /// The same over a repository's metadata.
+    pub fn spec_with(&self, run_id: &str, workspace: PathBuf, git: GitMounts) -> SandboxSpec {
+        SandboxSpec { workspace, git: Some(git), ..self.spec(run_id) }
+    }
+
+    pub async fn start(&self, run_id: &str) -> PodmanSandbox {
+        self.start_spec(self.spec(run_id)).await
+    }
+
+    pub async fn start_spec(&self, spec: SandboxSpec) -> PodmanSandbox {
+        PodmanSandbox::start(&self.podman, &self.seal, spec).await.expect("sandbox starts")
+    }
 }

@@ -33,7 +33,7 @@ impl World {
         let world = World { dir };
         repository(&world.bundle(), &[BASE, files].concat());
         std::fs::create_dir_all(world.state()).expect("state directory");
-        std::fs::write(world.state().join("fleet.toml"), sandbox::fleet_toml())
+        std::fs::write(world.state().join("fleet.toml"), sandbox::fleet_toml(&world.state()))
             .expect("fleet.toml");
         world
     }

@@ -1,0 +1,219 @@
+//! The host's end of the helper's stream: many calls in flight, replies matched by id. A frame that
+//! breaks the protocol ends the connection; nothing that arrives can hold memory that no call asked
+//! for.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::call::{Call, CallError, Reply};
+use super::frame::{self, FrameError};
+use super::wire::{self, Request, Shape};
+
+/// Frames that wait for the helper to read.
+const QUEUE: usize = 64;
+
+type Answer = Result<Reply, CallError>;
+type Outgoing = (Value, Vec<u8>);
+
+struct Waiting {
+    shape: Shape,
+    cap: u32,
+    answer: oneshot::Sender<Answer>,
+}
+
+struct Shared {
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    /// Cancelled when no further reply will come.
+    ended: CancellationToken,
+    reason: OnceLock<String>,
+}
+
+/// A connection to one helper. Dropping it closes the stream, which ends the helper.
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<Outgoing>,
+    next: AtomicU64,
+}
+
+/// A call that was sent. Dropping it cancels what it started.
+pub(super) struct InFlight {
+    id: u64,
+    pub deadline: std::time::Duration,
+    answer: oneshot::Receiver<Answer>,
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<Outgoing>,
+    answered: bool,
+}
+
+impl Connection {
+    /// Takes the stream over.
+    pub fn new(stream: UnixStream) -> Self {
+        let (reader, writer) = stream.into_split();
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            ended: CancellationToken::new(),
+            reason: OnceLock::new(),
+        });
+        let (outgoing, queue) = mpsc::channel(QUEUE);
+        // Both end with the token, which is cancelled when the connection is dropped.
+        tokio::spawn(write_all(shared.clone(), writer, queue));
+        tokio::spawn(read_all(shared.clone(), reader));
+        Connection { shared, outgoing, next: AtomicU64::new(1) }
+    }
+
+    /// Ends the connection; the first reason stays.
+    pub fn end(&self, reason: &str) {
+        self.shared.end(reason);
+    }
+
+    /// Cancelled when the connection has ended.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.shared.ended
+    }
+
+    /// Why no call is answered any more.
+    pub fn gone(&self) -> CallError {
+        self.shared.gone()
+    }
+
+    /// Sends a call; waits only for room in the queue.
+    pub async fn send(&self, call: Call) -> Result<InFlight, CallError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let Request { header, body, reply_cap, deadline, shape } = wire::request(id, call);
+        let length = header.to_string().len();
+        if length > frame::MAX_HEADER as usize || body.len() > frame::MAX_BODY as usize {
+            let message = format!("the call is too large: {} bytes", length + body.len());
+            return Err(CallError::Refused { kind: super::EditError::TooLarge, message });
+        }
+        let (tell, answer) = oneshot::channel();
+        let in_flight = InFlight {
+            id,
+            deadline,
+            answer,
+            shared: self.shared.clone(),
+            outgoing: self.outgoing.clone(),
+            answered: false,
+        };
+        self.shared.lock().insert(id, Waiting { shape, cap: reply_cap, answer: tell });
+        tokio::select! {
+            biased;
+            () = self.shared.ended.cancelled() => Err(self.gone()),
+            sent = self.outgoing.send((header, body)) => match sent {
+                Ok(()) => Ok(in_flight),
+                Err(_) => Err(self.gone()),
+            },
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.end("it was closed");
+    }
+}
+
+impl InFlight {
+    /// Waits for the reply, however long it takes.
+    pub async fn answer(&mut self) -> Answer {
+        let ended = self.shared.ended.clone();
+        let answer = tokio::select! {
+            biased;
+            answer = &mut self.answer => answer.unwrap_or_else(|_| Err(self.shared.gone())),
+            () = ended.cancelled() => Err(self.shared.gone()),
+        };
+        self.answered = true;
+        answer
+    }
+
+    /// Asks the helper to kill what the call started. It still answers.
+    pub fn cancel(&self) {
+        // A full queue means a helper that does not read: the caller's patience ends that.
+        let _ = self.outgoing.try_send((json!({"cancel": self.id}), Vec::new()));
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.shared.lock().remove(&self.id);
+            self.cancel();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, reason: &str) {
+        // Only the first reason is the cause.
+        let _ = self.reason.set(reason.to_owned());
+        self.ended.cancel();
+    }
+
+    fn gone(&self) -> CallError {
+        CallError::Gone(self.reason.get().cloned().unwrap_or_else(|| "it was closed".to_owned()))
+    }
+}
+
+async fn write_all(
+    shared: Arc<Shared>,
+    mut writer: OwnedWriteHalf,
+    mut queue: mpsc::Receiver<Outgoing>,
+) {
+    let writing = async {
+        while let Some((header, body)) = queue.recv().await {
+            if frame::write(&mut writer, &header, &body).await.is_err() {
+                // The reader sees the same end, and says why.
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = shared.ended.cancelled() => {}
+        () = writing => {}
+    }
+}
+
+async fn read_all(shared: Arc<Shared>, mut reader: OwnedReadHalf) {
+    let reading = async {
+        loop {
+            if let Err(error) = read_one(&shared, &mut reader).await {
+                return error;
+            }
+        }
+    };
+    tokio::select! {
+        () = shared.ended.cancelled() => {}
+        error = reading => shared.end(&error.to_string()),
+    }
+}
+
+async fn read_one(shared: &Shared, reader: &mut OwnedReadHalf) -> Result<(), FrameError> {
+    let header = frame::read_header(reader).await?;
+    let id = wire::reply_id(&header.value)
+        .ok_or_else(|| FrameError::Malformed("a frame without an id".to_owned()))?;
+    let cap = shared.lock().get(&id).map(|waiting| waiting.cap);
+    let Some(cap) = cap else {
+        // Answered before, or given up by its caller.
+        return frame::skip_body(reader, header.body).await;
+    };
+    if header.body > cap {
+        let what = format!("a body of {} bytes where {cap} are allowed", header.body);
+        return Err(FrameError::Malformed(what));
+    }
+    let body = frame::read_body(reader, header.body).await?;
+    let Some(waiting) = shared.lock().remove(&id) else { return Ok(()) };
+    let answer = wire::reply(waiting.shape, header.value, body).map_err(FrameError::Malformed)?;
+    // The caller may have gone away.
+    let _ = waiting.answer.send(answer);
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Whether this host can hold the seal. Believes no flag: `podman info` is judged, then a probe
+//! container reads back what holds. The result is kept for this boot.
+
+mod facts;
+mod probe;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::error::{PodmanError, PreflightError};
+use super::host::{find_program, user_name};
+use super::image::Image;
+use super::podman::{PATIENCE, Podman, hex};
+use super::report::{BEST_EFFORT, ENFORCED, SealReport};
+use super::seal::Holding;
+use super::seccomp;
+use crate::config::{Config, LimitsMode};
+use crate::run::SealLine;
+
+/// Checks that this host holds the seal, or says what is missing and the way out.
+pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
+    match podman.image(&config.image).await {
+        Ok(Some(image)) => {
+            let key = cache_key(podman, config, &image);
+            if let Some(report) = cached(config, &key)? {
+                return Ok(report);
+            }
+            let report = examine(podman, config, &image).await?;
+            report.keep(&config.state.sandbox_files(), &key)?;
+            Ok(report)
+        }
+        // The host's own faults are told first: they hinder the build of an image too.
+        Ok(None) => {
+            judge_host(podman, config).await?;
+            Err(PreflightError::ImageMissing { image: config.image.clone() })
+        }
+        Err(error) => {
+            judge_host(podman, config).await?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Checks the host alone, as far as `podman info` tells.
+pub(super) async fn judge_host(
+    podman: &Podman,
+    config: &Config,
+) -> Result<facts::Facts, PreflightError> {
+    let info = info(podman).await?;
+    let user = user_name(podman.host().uid);
+    let root = podman.root().display().to_string();
+    let setting = facts::Setting {
+        mode: config.limits,
+        cgroups: podman.host().cgroups,
+        user: &user,
+        root: &root,
+    };
+    facts::judge(&info, &setting)
+}
+
+async fn info(podman: &Podman) -> Result<Value, PreflightError> {
+    let stdout = match podman.output(["info", "--format", "json"], PATIENCE).await {
+        Ok(stdout) => stdout,
+        Err(error) if find_program(podman.runtime()).is_none() => {
+            let runtime = podman.runtime().to_owned();
+            return Err(PreflightError::Runtime { runtime, reason: error.to_string() });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    serde_json::from_slice(&stdout).map_err(|error| {
+        PodmanError::Output { verb: "info".to_owned(), reason: error.to_string() }.into()
+    })
+}
+
+async fn examine(
+    podman: &Podman,
+    config: &Config,
+    image: &Image,
+) -> Result<SealReport, PreflightError> {
+    let facts = judge_host(podman, config).await?;
+    let filter = seccomp::install(&facts.profile, &config.state.sandbox_files())?;
+    let holding = if facts.missing_limits.is_empty() { Holding::Cgroups } else { Holding::Rlimits };
+    let lines = probe::run(podman, image, &filter.path, holding).await?;
+    let limits = judge_lines(&lines, config.limits)?;
+    Ok(SealReport {
+        limits: limits.to_owned(),
+        runtime: podman.runtime().to_owned(),
+        image_id: image.id.clone(),
+        image_kind: image.kind,
+        podman_version: facts.podman_version,
+        boot: boot(),
+        profile: facts.profile,
+        seccomp: filter.path,
+        seccomp_sha256: filter.sha256,
+        lines,
+    })
+}
+
+/// Whether the lines suffice, and what that is called.
+fn judge_lines(lines: &[SealLine], mode: LimitsMode) -> Result<&'static str, PreflightError> {
+    let tell = |line: &&SealLine| {
+        format!("{} is {:?} instead of {:?}", line.property, line.seen, line.wanted)
+    };
+    let (limits, seal): (Vec<_>, Vec<_>) =
+        lines.iter().filter(|line| !line.holds).partition(|line| probe::is_limit(line));
+    if !seal.is_empty() {
+        let broken = seal.iter().map(tell).collect::<Vec<_>>().join(", ");
+        return Err(PreflightError::Seal { broken });
+    }
+    match (limits.is_empty(), mode) {
+        (true, _) => Ok(ENFORCED),
+        (false, LimitsMode::BestEffort) => Ok(BEST_EFFORT),
+        (false, LimitsMode::Enforced) => {
+            let limits = limits.iter().map(tell).collect::<Vec<_>>().join(", ");
+            Err(PreflightError::Limits { limits: format!("every limit ({limits})") })
+        }
+    }
+}
+
+/// A report of this boot, when the filter that it was read with is still the one to use.
+fn cached(config: &Config, key: &str) -> Result<Option<SealReport>, PreflightError> {
+    let dir = config.state.sandbox_files();
+    let Some(report) = SealReport::cached(&dir, key) else { return Ok(None) };
+    let filter = seccomp::install(&report.profile, &dir)?;
+    Ok((filter.sha256 == report.seccomp_sha256 && filter.path == report.seccomp).then_some(report))
+}
+
+/// Everything that a report depends on.
+fn cache_key(podman: &Podman, config: &Config, image: &Image) -> String {
+    let program = std::fs::metadata(podman.program()).ok();
+    let program = program.map(|file| (file.len(), file.modified().ok()));
+    let all = format!(
+        "{} {} {} {:?} {:?} {:?} {}",
+        boot(),
+        image.id,
+        podman.runtime(),
+        config.limits,
+        podman.root(),
+        program,
+        env!("CARGO_PKG_VERSION"),
+    );
+    hex(&Sha256::digest(all.as_bytes())[..8])
+}
+
+fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(property: &str, holds: bool) -> SealLine {
+        SealLine { property: property.into(), wanted: "a".into(), seen: "b".into(), holds }
+    }
+
+    fn judged(lines: &[SealLine], mode: LimitsMode) -> String {
+        judge_lines(lines, mode).map_or_else(|error| error.to_string(), str::to_owned)
+    }
+
+    #[test]
+    fn limits_have_a_best_effort_and_the_seal_has_none() {
+        let good = [line("pids.max", true), line("cap_eff", true)];
+        let loose = [line("pids.max", false), line("cap_eff", true)];
+        let broken = [line("pids.max", false), line("cap_eff", false)];
+        assert_eq!(judged(&good, LimitsMode::Enforced), "enforced");
+        assert_eq!(judged(&loose, LimitsMode::BestEffort), "best_effort");
+        let refused = judged(&loose, LimitsMode::Enforced);
+        assert!(refused.contains("pids.max") && refused.contains("best_effort"), "{refused}");
+        assert_eq!(
+            judged(&broken, LimitsMode::BestEffort),
+            "the seal does not hold: cap_eff is \"b\" instead of \"a\"; fleet runs nothing on this \
+             host until it does"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Runs one probe container under the whole seal and reads back what holds.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::super::door::Door;
+use super::super::error::PreflightError;
+use super::super::image::Image;
+use super::super::podman::{Podman, random_hex};
+use super::super::seal::{Holding, Seal, seal_flags};
+use super::super::spec::ContainerLimits;
+use crate::run::SealLine;
+
+const SCRIPT: &str = include_str!("probe.py");
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Small, and unlike any limit that a host has by itself.
+const LIMITS: ContainerLimits =
+    ContainerLimits { memory_mb: 192, cpus: 0.5, pids: 61, disk_mb: 64 };
+
+/// The lines that a limit makes, with what they must say under [`LIMITS`].
+const LIMIT_LINES: [(&str, &str); 4] = [
+    ("memory.max", "201326592"),
+    ("memory.swap.max", "0"),
+    ("pids.max", "61"),
+    ("cpu.max", "50000 100000"),
+];
+
+/// What has no best effort.
+const SEAL_LINES: [(&str, &str); 10] = [
+    ("cap_eff", "0000000000000000"),
+    ("cap_bnd", "0000000000000000"),
+    ("no_new_privs", "1"),
+    ("seccomp", "2"),
+    ("interfaces", "lo"),
+    ("root", "refused: EROFS"),
+    ("etc", "refused: EROFS"),
+    ("tmp", "1777 writable"),
+    ("vsock", "refused"),
+    ("user_namespace", "refused"),
+];
+
+/// Runs the probe.
+pub(super) async fn run(
+    podman: &Podman,
+    image: &Image,
+    seccomp: &Path,
+    holding: Holding,
+) -> Result<Vec<SealLine>, PreflightError> {
+    let name = format!("fleet-probe-{}", random_hex(4).map_err(PreflightError::Random)?);
+    let owner = format!("{}\nprobe\n{name}\n", podman.state_label());
+    let fail = |reason: String| PreflightError::Probe { reason };
+    let (door, _open) = Door::make(podman.run_dir(), &owner).map_err(fail)?;
+    let host = podman.host();
+    let labels = [("fleet.probe", "1"), ("fleet.state", podman.state_label())];
+    let mut args: Vec<OsString> = ["run", "--rm"].map(OsString::from).to_vec();
+    args.extend(seal_flags(&Seal {
+        name: &name,
+        labels: &labels,
+        uid: host.uid,
+        gid: host.gid,
+        seccomp,
+        limits: LIMITS,
+        holding,
+        selinux: host.selinux,
+        kind: image.kind,
+        door: door.dir(),
+        workspace: None,
+        git: None,
+    }));
+    args.push(OsString::from(&image.id));
+    args.extend(["-ISc", SCRIPT].map(OsString::from));
+    let finished = match podman.finish(None, args, PATIENCE).await {
+        Ok(finished) => finished,
+        Err(error) => {
+            podman.remove_container(&name).await?;
+            return Err(error.into());
+        }
+    };
+    if finished.code != Some(0) {
+        let status = finished.code.unwrap_or(-1);
+        return Err(fail(format!("status {status}: {}", finished.stderr_tail())));
+    }
+    lines(&finished.stdout).map_err(fail)
+}
+
+/// Compares what was seen with what is wanted.
+fn lines(stdout: &[u8]) -> Result<Vec<SealLine>, String> {
+    let seen: BTreeMap<String, Option<String>> = serde_json::from_slice(stdout)
+        .map_err(|error| format!("it printed something else than its report ({error})"))?;
+    let line = |(property, wanted): (&str, &str)| {
+        let seen = seen.get(property).cloned().flatten().unwrap_or_else(|| "nothing".to_owned());
+        let holds = seen == wanted || (wanted == "refused" && seen.starts_with("refused: "));
+        SealLine { property: property.to_owned(), wanted: wanted.to_owned(), seen, holds }
+    };
+    Ok(LIMIT_LINES.into_iter().chain(SEAL_LINES).map(line).collect())
+}
+
+/// Whether a line is about a limit, which alone has a best effort.
+pub(super) fn is_limit(line: &SealLine) -> bool {
+    LIMIT_LINES.iter().any(|(property, _)| *property == line.property)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_hold_only_when_the_probe_saw_what_is_wanted() {
+        let stdout = br#"{"memory.max":"201326592","memory.swap.max":"max","pids.max":null,
+            "cap_eff":"0000000000000000","vsock":"refused: EAFNOSUPPORT","user_namespace":"allowed"}"#;
+        let lines = lines(stdout).expect("a report");
+        let told: Vec<(&str, &str, bool)> = lines
+            .iter()
+            .filter(|line| {
+                ["memory.max", "memory.swap.max", "pids.max", "cap_eff", "vsock", "user_namespace"]
+                    .contains(&line.property.as_str())
+            })
+            .map(|line| (line.property.as_str(), line.seen.as_str(), line.holds))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("memory.max", "201326592", true),
+                ("memory.swap.max", "max", false),
+                ("pids.max", "nothing", false),
+                ("cap_eff", "0000000000000000", true),
+                ("vsock", "refused: EAFNOSUPPORT", true),
+                ("user_namespace", "allowed", false),
+            ]
+        );
+    }
+}
