@@ -1,0 +1,17 @@
+//! The bundle's files as they are written: every key optional, unknown keys denied. The JSON Schemas
+//! are made from these types, whose comments are the keys' documentation.
+
+mod manifest;
+mod persona;
+mod script;
+mod task;
+mod text;
+
+pub(super) use manifest::{RawDefaults, RawManifest, RawPricing, RawProvider, RawProviderType};
+pub(super) use persona::RawPersona;
+pub(super) use script::{RawFault, RawScript, RawStop, RawToolCall, RawTurn};
+pub(super) use task::{
+    RawBackoff, RawCompletion, RawLimits, RawRetryPolicy, RawSandboxLimits, RawTask,
+    RawWorktreeConfig,
+};
+pub(super) use text::DurationText;

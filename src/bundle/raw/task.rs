@@ -1,0 +1,153 @@
+//! `tasks/<name>.yaml`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::DurationText;
+
+/// What to do, and when.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(title = "tasks/<name>.yaml")]
+#[schemars(rename = "Task")]
+pub(crate) struct RawTask {
+    /// For people: what the task is for.
+    pub(crate) description: Option<String>,
+    /// Whether the schedule is followed. Default true. Also a disabled task is validated.
+    pub(crate) enabled: Option<bool>,
+    /// Words to select tasks by.
+    pub(crate) tags: Option<Vec<String>>,
+    /// Who answers for the task.
+    pub(crate) owner: Option<String>,
+    /// Five crontab fields or a name such as `@daily`. Absent: by hand only.
+    pub(crate) schedule: Option<String>,
+    /// The schedule's time zone, an IANA name. Default: the manifest's, else UTC.
+    pub(crate) timezone: Option<String>,
+    /// The persona: the name of a file in personas/ without `.yaml`.
+    pub(crate) persona: Option<String>,
+    /// What the model is asked to do: a minijinja template over task, run, date and previous.
+    #[schemars(required)]
+    pub(crate) prompt: Option<String>,
+    /// A file under system_prompts/ whose text begins the system prompt.
+    pub(crate) system_prompt: Option<String>,
+    /// The model, as `provider/model` or a name that exactly one provider lists.
+    pub(crate) model: Option<String>,
+    /// The sampling temperature, 0 to 2.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub(crate) temperature: Option<f64>,
+    /// Ceilings of a run.
+    pub(crate) limits: Option<RawLimits>,
+    /// In which repository the task works.
+    pub(crate) workspace: Option<RawWorkspace>,
+    /// How a run's checkout is made and removed.
+    pub(crate) worktree_config: Option<RawWorktreeConfig>,
+    /// Further attempts after failures that may be retried. Default 0.
+    pub(crate) max_retries: Option<u32>,
+    /// How and after what a run is tried again.
+    pub(crate) retry_policy: Option<RawRetryPolicy>,
+    /// What must hold before a run is a success.
+    pub(crate) completion: Option<RawCompletion>,
+}
+
+/// Ceilings of a run. 0 is unlimited, with a warning.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Limits")]
+pub(crate) struct RawLimits {
+    /// US dollars, over all attempts. Default 5.
+    #[schemars(range(min = 0.0))]
+    pub(crate) max_cost_usd: Option<f64>,
+    /// Tokens that were not read from a cache, over all attempts. Default 10000000.
+    pub(crate) max_total_tokens: Option<u64>,
+    /// Model requests of an attempt. Default 300.
+    pub(crate) max_iterations: Option<u32>,
+    /// An attempt's time on the clock, such as 4h. Default: the host's ceiling alone.
+    pub(crate) wall_timeout: Option<DurationText>,
+    /// Limits of the container.
+    pub(crate) sandbox: Option<RawSandboxLimits>,
+}
+
+/// Limits of a run's container. 0 is unlimited, with a warning.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "SandboxLimits")]
+pub(crate) struct RawSandboxLimits {
+    /// Memory in MiB. Default 512.
+    pub(crate) memory_mb: Option<u64>,
+    /// Processors, fractions allowed. Default 1.
+    #[schemars(range(min = 0.0))]
+    pub(crate) cpus: Option<f64>,
+    /// Processes and threads. Default 128.
+    pub(crate) pids: Option<u32>,
+    /// Disk in MiB, polled. Default 5120.
+    pub(crate) disk_mb: Option<u64>,
+}
+
+/// In which repository the task works.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Workspace")]
+pub(crate) struct RawWorkspace {
+    /// The root of a local git repository; relative to the bundle's directory. Absent: fleet keeps a
+    /// private repository for the task.
+    pub(crate) repo: Option<String>,
+}
+
+/// How a run's checkout is made and removed.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "WorktreeConfig")]
+pub(crate) struct RawWorktreeConfig {
+    /// Default true: a git worktree on a branch of its own. False: a plain checkout whose changes are
+    /// not collected.
+    pub(crate) enabled: Option<bool>,
+    /// Where the run's branch starts. Default: the repository's HEAD.
+    pub(crate) base_branch: Option<String>,
+    /// What the branch's name begins with. Default `fleet/task-`.
+    pub(crate) branch_prefix: Option<String>,
+    /// Default true: the worktree is removed after the run. A branch with commits stays.
+    pub(crate) auto_cleanup: Option<bool>,
+    /// How long it stays before it is removed. Default 0.
+    pub(crate) cleanup_delay_seconds: Option<u64>,
+}
+
+/// How and after what a run is tried again.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "RetryPolicy")]
+pub(crate) struct RawRetryPolicy {
+    /// How the wait grows. Default exponential.
+    pub(crate) backoff: Option<RawBackoff>,
+    /// The first wait. Default 30s.
+    pub(crate) initial_delay: Option<DurationText>,
+    /// The longest wait. Default 10m.
+    pub(crate) max_delay: Option<DurationText>,
+    /// Classes of failure that are tried again besides the transient ones.
+    pub(crate) retry_on: Option<Vec<String>>,
+    /// Further attempts after interruptions, counted apart. Default 3.
+    pub(crate) max_interruptions: Option<u32>,
+}
+
+/// How the wait between attempts grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Backoff")]
+pub(crate) enum RawBackoff {
+    /// It doubles.
+    Exponential,
+    /// It stays.
+    Fixed,
+}
+
+/// What must hold before a run is a success.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[schemars(rename = "Completion")]
+pub(crate) struct RawCompletion {
+    /// Tools that must have been called with success.
+    pub(crate) required_tools: Option<Vec<String>>,
+    /// Files that must have been published, relative to the workspace.
+    pub(crate) artifacts: Option<Vec<String>>,
+    /// A command that must end with 0 in the sandbox.
+    pub(crate) shell: Option<String>,
+}

@@ -1,0 +1,391 @@
+//! `manifest.yaml`.
+
+use super::file::Sources;
+use super::limits::check_limits;
+use super::models::Models;
+use super::names::check_name;
+use super::persona::unknown_persona;
+use super::retry::check_retry;
+use super::secrets::looks_secret;
+use super::workspace::check_worktree;
+use crate::bundle::raw::{
+    RawDefaults, RawLimits, RawManifest, RawPricing, RawProvider, RawProviderType, RawRetryPolicy,
+    RawWorktreeConfig,
+};
+use crate::bundle::yaml::{Document, Finding, Path};
+use crate::bundle::{ModelRef, PriceEntry, Pricing, Provider, ProviderKind, SandboxSettings};
+use crate::run::NanoUsd;
+use crate::schedule::Schedule;
+
+/// The manifest's file name.
+const FILE: &str = "manifest.yaml";
+
+/// A value that a task may inherit.
+#[derive(Clone, Debug)]
+pub(super) enum Given<T> {
+    Absent,
+    /// Given, but wrong, and reported where it stands.
+    Bad,
+    Good(T),
+}
+
+impl<T> Given<T> {
+    pub(super) fn from_result(result: Option<Result<T, ()>>) -> Self {
+        match result {
+            None => Given::Absent,
+            Some(Err(())) => Given::Bad,
+            Some(Ok(value)) => Given::Good(value),
+        }
+    }
+}
+
+/// The manifest, as far as it is valid.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) name: String,
+    pub(super) models: Models,
+    pub(super) pricing: Pricing,
+    pub(super) sandbox: SandboxSettings,
+    pub(super) timezone: Given<String>,
+    /// The persona's name; looked up with the personas.
+    pub(super) persona: Option<String>,
+    pub(super) model: Given<ModelRef>,
+    pub(super) limits: RawLimits,
+    pub(super) max_retries: Option<u32>,
+    pub(super) retry: RawRetryPolicy,
+    pub(super) worktree: RawWorktreeConfig,
+}
+
+impl Manifest {
+    /// Stands in for a manifest that cannot be read: it causes no further problems.
+    fn unreadable() -> Self {
+        Manifest {
+            name: String::new(),
+            models: Models::unreadable(),
+            pricing: Pricing::default(),
+            sandbox: SandboxSettings::default(),
+            timezone: Given::Bad,
+            persona: None,
+            model: Given::Bad,
+            limits: RawLimits::default(),
+            max_retries: None,
+            retry: RawRetryPolicy::default(),
+            worktree: RawWorktreeConfig::default(),
+        }
+    }
+}
+
+/// Reads the manifest.
+pub(super) fn check(sources: &mut Sources<'_>) -> Manifest {
+    let Some(text) = sources.text(FILE) else {
+        if !sources.is_present(FILE) {
+            sources.report(FILE, missing(sources.is_present("manifest.yml")));
+        }
+        return Manifest::unreadable();
+    };
+    let mut document = Document::parse(FILE, text);
+    let manifest = match document.decode::<RawManifest>() {
+        Some(raw) => {
+            let persona = raw.defaults.as_ref().and_then(|defaults| defaults.persona.as_deref());
+            check_persona(persona, sources, &document);
+            check_raw(raw, &document)
+        }
+        None => Manifest::unreadable(),
+    };
+    sources.finish(document);
+    manifest
+}
+
+fn check_persona(name: Option<&str>, sources: &Sources<'_>, document: &Document<'_>) {
+    let files = sources.below("personas/");
+    let declared = files.iter().filter_map(|file| file.strip_suffix(".yaml"));
+    if let Some(finding) = name.and_then(|name| unknown_persona(name, declared)) {
+        document.report(&Path::root().key("defaults").key("persona"), finding);
+    }
+}
+
+fn missing(other_name: bool) -> Finding {
+    let finding = Finding::error("missing-file", "the bundle has no manifest.yaml");
+    finding.hint(if other_name {
+        "rename manifest.yml to manifest.yaml"
+    } else {
+        "fleet init makes a bundle to start from; uncommitted files are not read"
+    })
+}
+
+fn check_raw(raw: RawManifest, document: &Document<'_>) -> Manifest {
+    let root = Path::root();
+    match raw.version {
+        Some(1) => {}
+        Some(version) => {
+            let finding =
+                Finding::error("invalid-value", format!("version {version} is not known"));
+            document.report(&root.key("version"), finding.hint("write version: 1"));
+        }
+        None => document.report_missing(&root, "version", "write version: 1"),
+    }
+    let name = raw.name.unwrap_or_else(|| {
+        document.report_missing(&root, "name", "give the bundle a name");
+        String::new()
+    });
+    let providers = raw.providers.unwrap_or_default();
+    let models = check_providers(&providers, document);
+    let pricing = check_pricing(&raw.pricing.unwrap_or_default(), &models, document);
+    let sandbox = raw.sandbox.unwrap_or_default();
+    let sandbox = SandboxSettings { image: sandbox.image, runtime: sandbox.runtime };
+    let defaults = raw.defaults.unwrap_or_default();
+    with_defaults(defaults, name, models, pricing, sandbox, document)
+}
+
+fn with_defaults(
+    defaults: RawDefaults,
+    name: String,
+    models: Models,
+    pricing: Pricing,
+    sandbox: SandboxSettings,
+    document: &Document<'_>,
+) -> Manifest {
+    let at = Path::root().key("defaults");
+    let limits = defaults.limits.unwrap_or_default();
+    check_limits(&limits, &at.key("limits"), document);
+    let retry = defaults.retry_policy.unwrap_or_default();
+    check_retry(&retry, &at.key("retry_policy"), document);
+    let worktree = defaults.worktree_config.unwrap_or_default();
+    check_worktree(&worktree, &at.key("worktree_config"), document);
+    Manifest {
+        timezone: Given::from_result(
+            defaults.timezone.map(|zone| check_zone(zone, &at.key("timezone"), document)),
+        ),
+        model: check_model(defaults.model.as_deref(), &models, &at.key("model"), document),
+        persona: defaults.persona,
+        max_retries: defaults.max_retries,
+        name,
+        models,
+        pricing,
+        sandbox,
+        limits,
+        retry,
+        worktree,
+    }
+}
+
+/// A time zone, or its problem.
+pub(super) fn check_zone(zone: String, at: &Path, document: &Document<'_>) -> Result<String, ()> {
+    match Schedule::check_zone(&zone) {
+        Ok(()) => Ok(zone),
+        Err(error) => {
+            let finding = Finding::error("unknown-timezone", error.to_string());
+            document.report(at, finding.maybe_hint(error.hint));
+            Err(())
+        }
+    }
+}
+
+/// A model, or its problem.
+pub(super) fn check_model(
+    name: Option<&str>,
+    models: &Models,
+    at: &Path,
+    document: &Document<'_>,
+) -> Given<ModelRef> {
+    let Some(name) = name else {
+        return if document.is_broken(at) { Given::Bad } else { Given::Absent };
+    };
+    match models.resolve(name) {
+        Ok(model) => Given::Good(model),
+        Err(finding) => {
+            if let Some(finding) = finding {
+                document.report(at, finding);
+            }
+            Given::Bad
+        }
+    }
+}
+
+fn check_providers(raw: &[RawProvider], document: &Document<'_>) -> Models {
+    let list = Path::root().key("providers");
+    let mut models = Models::default();
+    models.incomplete = document.is_broken(&list);
+    for (number, provider) in raw.iter().enumerate() {
+        let at = list.index(number);
+        match check_provider(provider, &at, document) {
+            Some(provider) if models.provider(&provider.name).is_some() => {
+                let message = format!("a provider {:?} is declared twice", provider.name);
+                document.report(&at.key("name"), Finding::error("duplicate-name", message));
+            }
+            Some(provider) => models.insert(provider),
+            None => models.incomplete = true,
+        }
+    }
+    models
+}
+
+fn check_provider(raw: &RawProvider, at: &Path, document: &Document<'_>) -> Option<Provider> {
+    let name = match &raw.name {
+        Some(name) => match check_name(name, "a provider's name") {
+            Ok(()) => Some(name.clone()),
+            Err(finding) => {
+                document.report(&at.key("name"), finding);
+                None
+            }
+        },
+        None => {
+            document.report_missing(at, "name", "name the provider, for example openai");
+            None
+        }
+    };
+    let kind = match raw.kind {
+        Some(kind) => check_kind(kind, raw, at, document),
+        None => {
+            document.report_missing(at, "type", "write type: openai or type: scripted");
+            None
+        }
+    };
+    if raw.context_window_tokens == Some(0) {
+        let finding = Finding::error("invalid-value", "a context window of 0 tokens holds nothing");
+        document.report(
+            &at.key("context_window_tokens"),
+            finding.hint("remove the key, or write the model's window"),
+        );
+    }
+    Some(Provider {
+        name: name?,
+        kind: kind?,
+        models: raw.models.clone().unwrap_or_default(),
+        context_window_tokens: raw.context_window_tokens,
+    })
+}
+
+fn check_kind(
+    kind: RawProviderType,
+    raw: &RawProvider,
+    at: &Path,
+    document: &Document<'_>,
+) -> Option<ProviderKind> {
+    match kind {
+        RawProviderType::Scripted => {
+            for (key, given) in
+                [("base_url", raw.base_url.is_some()), ("api_key_env", raw.api_key_env.is_some())]
+            {
+                if given {
+                    let message =
+                        format!("a scripted provider has no {key}: it answers from files");
+                    let finding = Finding::error("useless-key", message).hint("remove the key");
+                    document.report_key(&at.key(key), finding);
+                }
+            }
+            Some(ProviderKind::Scripted)
+        }
+        RawProviderType::OpenAi => {
+            if let Some(name) = &raw.api_key_env {
+                check_env_name(name, &at.key("api_key_env"), document);
+            }
+            let Some(url) = &raw.base_url else {
+                let hint = "write the URL with its version path: https://api.openai.com/v1";
+                document.report_missing(at, "base_url", hint);
+                return None;
+            };
+            let base_url = check_base_url(url, &at.key("base_url"), document)?;
+            Some(ProviderKind::OpenAi { base_url, api_key_env: raw.api_key_env.clone() })
+        }
+    }
+}
+
+fn check_env_name(name: &str, at: &Path, document: &Document<'_>) {
+    let valid = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if valid || looks_secret(name) {
+        return;
+    }
+    // The value may be a key in a shape that nobody knows: it is not repeated.
+    let finding =
+        Finding::error("invalid-value", "this is not the name of an environment variable");
+    document.report(
+        at,
+        finding.hint("write the variable's name, for example OPENAI_API_KEY, never the key itself"),
+    );
+}
+
+fn check_base_url(url: &str, at: &Path, document: &Document<'_>) -> Option<String> {
+    if looks_secret(url) {
+        return None;
+    }
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let valid = host.is_some_and(|rest| {
+        let authority = rest.split('/').next().unwrap_or_default();
+        !authority.is_empty()
+            && !authority.starts_with(':')
+            && !rest.contains(|c: char| c.is_whitespace() || matches!(c, '@' | '?' | '#'))
+    });
+    if valid {
+        return Some(url.trim_end_matches('/').to_owned());
+    }
+    let finding = Finding::error("invalid-value", format!("{url:?} is not an http(s) URL"));
+    document.report(
+        at,
+        finding
+            .hint("write scheme, host and path without user, query or fragment: https://host/v1"),
+    );
+    None
+}
+
+fn check_pricing(raw: &RawPricing, models: &Models, document: &Document<'_>) -> Pricing {
+    let at = Path::root().key("pricing");
+    let mut pricing = Pricing::default();
+    for (number, entry) in raw.overrides.iter().flatten().enumerate() {
+        let at = at.key("overrides").index(number);
+        let price = check_price(
+            [entry.input_per_million, entry.cached_per_million, entry.output_per_million],
+            &at,
+            document,
+        );
+        if entry.model.is_none() {
+            document.report_missing(&at, "model", "name the model as provider/model");
+        }
+        let model = check_model(entry.model.as_deref(), models, &at.key("model"), document);
+        if let (Given::Good(model), Some(price)) = (model, price) {
+            let key = format!("{}/{}", model.provider, model.model);
+            if pricing.overrides.insert(key.clone(), price).is_some() {
+                let message = format!("the price of {key:?} is given twice");
+                document.report(&at.key("model"), Finding::error("duplicate-name", message));
+            }
+        }
+    }
+    if let Some(fallback) = &raw.fallback {
+        pricing.fallback = check_price(
+            [fallback.input_per_million, fallback.cached_per_million, fallback.output_per_million],
+            &at.key("fallback"),
+            document,
+        );
+    }
+    pricing
+}
+
+fn check_price(
+    amounts: [Option<f64>; 3],
+    at: &Path,
+    document: &Document<'_>,
+) -> Option<PriceEntry> {
+    const KEYS: [&str; 3] = ["input_per_million", "cached_per_million", "output_per_million"];
+    for (key, amount) in KEYS.iter().zip(amounts) {
+        match amount {
+            Some(amount) if amount < 0.0 => {
+                let finding =
+                    Finding::error("invalid-value", format!("{key}: {amount} is negative"));
+                document.report(&at.key(key), finding.hint("write US dollars per million tokens"));
+                return None;
+            }
+            None if *key != "cached_per_million" => {
+                document.report_missing(at, key, "write US dollars per million tokens");
+            }
+            _ => {}
+        }
+    }
+    let [input, cached, output] = amounts;
+    let input = NanoUsd::from_usd(input?);
+    Some(PriceEntry {
+        input,
+        cached: cached.map_or(input, NanoUsd::from_usd),
+        output: NanoUsd::from_usd(output?),
+    })
+}

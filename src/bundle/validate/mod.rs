@@ -1,0 +1,55 @@
+//! Raw files to a valid bundle, or to every problem of every file, enabled and referenced or not. One
+//! mistake is one problem: what follows from a reported mistake is not reported again.
+
+mod file;
+mod limits;
+mod manifest;
+mod models;
+mod names;
+mod persona;
+mod retry;
+mod script;
+mod secrets;
+mod task;
+mod template;
+mod workspace;
+
+use std::path::Path as FsPath;
+
+use super::source::Files;
+use super::{Bundle, Problem, Severity};
+use crate::run::CommitId;
+
+use file::Sources;
+pub(super) use secrets::mask_secrets;
+
+/// Validates the files. `root` is the bundle's directory, from which `workspace.repo` is relative.
+pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Problem>) {
+    let mut sources = Sources::new(files);
+    let manifest = manifest::check(&mut sources);
+    let personas = persona::check(&mut sources, &manifest);
+    let scripts = script::check(&mut sources);
+    let tasks = task::check(&mut sources, &manifest, &personas, &scripts, root);
+
+    let mut problems = sources.into_problems();
+    for problem in &mut problems {
+        // Messages repeat what they speak of.
+        problem.message = mask_secrets(&problem.message).into_owned();
+        problem.hint = problem.hint.take().map(|hint| mask_secrets(&hint).into_owned());
+    }
+    problems.sort();
+    problems.dedup();
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return (None, problems);
+    }
+    let bundle = Bundle {
+        commit: files.commit.clone().unwrap_or_else(|| CommitId::new("worktree")),
+        name: manifest.name,
+        providers: manifest.models.into_providers(),
+        pricing: manifest.pricing,
+        sandbox: manifest.sandbox,
+        personas: personas.valid,
+        tasks,
+    };
+    (Some(bundle), problems)
+}

@@ -1,0 +1,266 @@
+//! `tasks/<name>.yaml`.
+
+use std::collections::BTreeMap;
+use std::path::Path as FsPath;
+use std::sync::Arc;
+
+use super::file::Sources;
+use super::limits::{check_limits, resolve_limits};
+use super::manifest::{Given, Manifest, check_model, check_zone};
+use super::persona::{ModelState, Personas};
+use super::retry::{check_retry, resolve_retry};
+use super::script::Scripts;
+use super::template::check_prompt;
+use super::workspace::{check_repo, check_worktree, resolve_worktree};
+use crate::bundle::nearest::did_you_mean;
+use crate::bundle::raw::{RawCompletion, RawTask};
+use crate::bundle::yaml::{Document, Finding, Path};
+use crate::bundle::{Completion, ModelRef, Persona, ProviderKind, Task, TaskSchedule};
+use crate::run::{NativeTool, TaskName};
+use crate::schedule::Schedule;
+
+/// Everything that a task may refer to.
+struct Context<'c> {
+    manifest: &'c Manifest,
+    personas: &'c Personas,
+    scripts: &'c Scripts,
+    /// File name below `system_prompts/` to its text, where that is readable.
+    system_prompts: BTreeMap<String, Option<String>>,
+    root: &'c FsPath,
+}
+
+/// Reads the tasks.
+pub(super) fn check(
+    sources: &mut Sources<'_>,
+    manifest: &Manifest,
+    personas: &Personas,
+    scripts: &Scripts,
+    root: &FsPath,
+) -> BTreeMap<TaskName, Arc<Task>> {
+    let system_prompts = sources.below("system_prompts/").into_iter().map(|name| {
+        let text = sources.text(&format!("system_prompts/{name}")).map(ToOwned::to_owned);
+        (name.to_owned(), text)
+    });
+    let system_prompts = system_prompts.collect();
+    let context = Context { manifest, personas, scripts, system_prompts, root };
+    let mut tasks = BTreeMap::new();
+    for (name, file, text) in sources.named("tasks") {
+        let Some(text) = text else { continue };
+        let mut document = Document::parse(file, text);
+        if let Some(raw) = document.decode::<RawTask>()
+            && let Some(task) = context.check_task(&name, raw, &document)
+        {
+            tasks.insert(TaskName::new(name), Arc::new(task));
+        }
+        sources.finish(document);
+    }
+    tasks
+}
+
+impl Context<'_> {
+    fn check_task(&self, name: &str, raw: RawTask, document: &Document<'_>) -> Option<Task> {
+        let root = Path::root();
+        let limits = raw.limits.unwrap_or_default();
+        check_limits(&limits, &root.key("limits"), document);
+        let retry = raw.retry_policy.unwrap_or_default();
+        check_retry(&retry, &root.key("retry_policy"), document);
+        let worktree = raw.worktree_config.unwrap_or_default();
+        check_worktree(&worktree, &root.key("worktree_config"), document);
+        check_temperature(raw.temperature, document);
+
+        let timezone = self.timezone(raw.timezone, document);
+        let schedule = check_schedule(raw.schedule, timezone.as_deref(), document);
+        let persona = self.persona(raw.persona, document);
+        let model = self.model(raw.model.as_deref(), persona.as_deref(), document);
+        let script = self.script(name, model.as_ref(), document);
+        let prompt = check_prompt_text(raw.prompt, document);
+        let system_prompt = self.system_prompt(raw.system_prompt, document);
+        let repo = raw.workspace.unwrap_or_default().repo;
+        let repo_at = root.key("workspace").key("repo");
+        let repo = repo.map(|repo| check_repo(&repo, self.root, &repo_at, document));
+        let completion = check_completion(raw.completion.unwrap_or_default(), document);
+        let max_retries = raw.max_retries.or(self.manifest.max_retries);
+        Some(Task {
+            name: TaskName::new(name),
+            description: raw.description,
+            enabled: raw.enabled.unwrap_or(true),
+            tags: raw.tags.unwrap_or_default(),
+            owner: raw.owner,
+            schedule,
+            timezone: timezone?,
+            persona: persona.and_then(|name| self.personas.valid.get(&name).cloned()),
+            prompt: prompt?,
+            system_prompt,
+            model: model?,
+            temperature: raw.temperature,
+            limits: resolve_limits(&limits, &self.manifest.limits),
+            repo: repo.flatten(),
+            worktree: resolve_worktree(&worktree, &self.manifest.worktree),
+            retry: resolve_retry(max_retries, &retry, &self.manifest.retry),
+            completion,
+            script,
+        })
+    }
+
+    fn timezone(&self, own: Option<String>, document: &Document<'_>) -> Option<String> {
+        match own {
+            Some(zone) => check_zone(zone, &Path::root().key("timezone"), document).ok(),
+            None => match &self.manifest.timezone {
+                Given::Absent => Some("UTC".to_owned()),
+                Given::Bad => None,
+                Given::Good(zone) => Some(zone.clone()),
+            },
+        }
+    }
+
+    /// The name of the task's persona; its own is looked up here, the default with the manifest.
+    fn persona(&self, own: Option<String>, document: &Document<'_>) -> Option<String> {
+        let Some(name) = own else { return self.manifest.persona.clone() };
+        if let Some(finding) = self.personas.unknown(&name) {
+            document.report(&Path::root().key("persona"), finding);
+        }
+        Some(name)
+    }
+
+    fn model(
+        &self,
+        own: Option<&str>,
+        persona: Option<&str>,
+        document: &Document<'_>,
+    ) -> Option<ModelRef> {
+        let at = Path::root().key("model");
+        match check_model(own, &self.manifest.models, &at, document) {
+            Given::Good(model) => return Some(model),
+            Given::Bad => return None,
+            Given::Absent => {}
+        }
+        let valid: Option<&Arc<Persona>> = persona.and_then(|name| self.personas.valid.get(name));
+        if let Some(model) = valid.and_then(|persona| persona.model.clone()) {
+            return Some(model);
+        }
+        match &self.manifest.model {
+            Given::Good(model) => Some(model.clone()),
+            Given::Bad => None,
+            Given::Absent => {
+                let state = persona.map(|name| self.personas.declared.get(name));
+                if matches!(state, None | Some(Some(ModelState::Known))) {
+                    let hint = "name a model here, in the persona or in the manifest's defaults";
+                    document.report_missing(&Path::root(), "model", hint);
+                }
+                None
+            }
+        }
+    }
+
+    fn script(
+        &self,
+        name: &str,
+        model: Option<&ModelRef>,
+        document: &Document<'_>,
+    ) -> Option<Arc<crate::bundle::Script>> {
+        let provider = self.manifest.models.provider(&model?.provider)?;
+        if provider.kind != ProviderKind::Scripted {
+            return None;
+        }
+        if !self.scripts.declared.contains(name) {
+            let file = format!("scripted/{name}.yaml");
+            let message =
+                format!("provider {:?} is scripted, and there is no {file}", provider.name);
+            let finding = Finding::error("missing-file", message)
+                .hint(format!("record a session in {file}, or choose another model"));
+            document.report_key(&Path::root().key("model"), finding);
+        }
+        self.scripts.valid.get(name).cloned()
+    }
+
+    fn system_prompt(&self, name: Option<String>, document: &Document<'_>) -> Option<String> {
+        let name = name?;
+        let at = Path::root().key("system_prompt");
+        let Some(text) = self.system_prompts.get(&name) else {
+            let known = self.system_prompts.keys().map(String::as_str);
+            let hint = match name.strip_prefix("system_prompts/") {
+                Some(short) if self.system_prompts.contains_key(short) => {
+                    Some(format!("the path begins below system_prompts/: write {short}"))
+                }
+                _ => did_you_mean(&name, known),
+            };
+            let hint = hint.unwrap_or_else(|| format!("write the file system_prompts/{name}"));
+            let message = format!("there is no file system_prompts/{name}");
+            document.report(&at, Finding::error("missing-file", message).hint(hint));
+            return None;
+        };
+        text.clone()
+    }
+}
+
+fn check_schedule(
+    expression: Option<String>,
+    timezone: Option<&str>,
+    document: &Document<'_>,
+) -> Option<TaskSchedule> {
+    let expression = expression?;
+    match Schedule::parse(&expression, timezone.unwrap_or("UTC")) {
+        Ok(schedule) => Some(TaskSchedule { schedule }),
+        Err(error) => {
+            let finding = Finding::error("invalid-schedule", error.to_string());
+            document.report(&Path::root().key("schedule"), finding.maybe_hint(error.hint));
+            None
+        }
+    }
+}
+
+fn check_temperature(temperature: Option<f64>, document: &Document<'_>) {
+    let Some(value) = temperature.filter(|value| !(0.0..=2.0).contains(value)) else { return };
+    let finding = Finding::error("invalid-value", format!("temperature {value} is out of range"));
+    document.report(&Path::root().key("temperature"), finding.hint("write 0 to 2"));
+}
+
+fn check_prompt_text(prompt: Option<String>, document: &Document<'_>) -> Option<String> {
+    let root = Path::root();
+    let at = root.key("prompt");
+    let Some(prompt) = prompt else {
+        document.report_missing(&root, "prompt", "say what the model has to do");
+        return None;
+    };
+    if prompt.trim().is_empty() {
+        let finding = Finding::error("invalid-value", "the prompt is empty");
+        document.report(&at, finding.hint("say what the model has to do"));
+    } else {
+        check_prompt(&prompt, &at, document);
+    }
+    Some(prompt)
+}
+
+fn check_completion(raw: RawCompletion, document: &Document<'_>) -> Completion {
+    let at = Path::root().key("completion");
+    let completion = Completion {
+        required_tools: raw.required_tools.unwrap_or_default(),
+        artifacts: raw.artifacts.unwrap_or_default(),
+        shell: raw.shell,
+    };
+    for (number, tool) in completion.required_tools.iter().enumerate() {
+        if NativeTool::parse(tool).is_none() {
+            let names = NativeTool::ALL.map(NativeTool::as_str);
+            let hint = did_you_mean(tool, names)
+                .unwrap_or_else(|| format!("fleet's tools are {}", names.join(", ")));
+            let finding = Finding::error("unknown-tool", format!("no tool is named {tool:?}"));
+            document.report(&at.key("required_tools").index(number), finding.hint(hint));
+        }
+    }
+    for (number, path) in completion.artifacts.iter().enumerate() {
+        let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        if leaves || path.trim().is_empty() {
+            let message = format!("{path:?} is not a path inside the workspace");
+            let finding = Finding::error("path-outside", message);
+            document.report(
+                &at.key("artifacts").index(number),
+                finding.hint("write a relative path without .., for example reports/today.md"),
+            );
+        }
+    }
+    if completion.shell.as_deref().is_some_and(|shell| shell.trim().is_empty()) {
+        let finding = Finding::error("invalid-value", "the shell check is empty");
+        document.report(&at.key("shell"), finding.hint("write a command, or remove the key"));
+    }
+    completion
+}

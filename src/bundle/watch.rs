@@ -1,0 +1,146 @@
+//! Tells when the bundle repository's HEAD names another commit. File events only say when to look;
+//! what counts is the commit's id. A slow poll finds what events miss.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use rustix::fs::{Stat, stat};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::source::{LoadError, head_commit, open};
+use crate::run::CommitId;
+
+/// git writes a commit in dozens of events.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// A repository that is never quiet is looked at all the same.
+const MAX_QUIET_WAITS: u32 = 5;
+
+/// The backstop.
+const POLL: Duration = Duration::from_secs(30);
+
+/// A watch on the bundle repository's refs.
+#[derive(Debug)]
+pub struct BundleWatch {
+    dir: PathBuf,
+    poll: Duration,
+    changed: Arc<Notify>,
+    /// Replaced when the watched directories were.
+    watcher: Option<RecommendedWatcher>,
+    watched: Vec<(PathBuf, Option<FileId>)>,
+    seen: CommitId,
+    /// An event was taken but HEAD not looked at since.
+    pending: bool,
+}
+
+/// Device and inode: a directory that was made anew is another one.
+type FileId = (u64, u64);
+
+impl BundleWatch {
+    /// Watches a repository of which `seen` is known already.
+    pub fn start(dir: &Path, seen: CommitId) -> Result<Self, LoadError> {
+        Self::start_with_poll(dir, seen, POLL)
+    }
+
+    /// As [`BundleWatch::start`], with another interval of the backstop.
+    pub fn start_with_poll(dir: &Path, seen: CommitId, poll: Duration) -> Result<Self, LoadError> {
+        let mut watch = BundleWatch {
+            dir: dir.to_owned(),
+            poll,
+            changed: Arc::new(Notify::new()),
+            watcher: None,
+            watched: Vec::new(),
+            seen,
+            // A commit may have landed since `seen` was read.
+            pending: true,
+        };
+        match watch.arm() {
+            Err(LoadError::Watch { source, .. }) => {
+                warn!(error = %source, "the bundle cannot be watched; it is polled");
+            }
+            armed => armed?,
+        }
+        Ok(watch)
+    }
+
+    /// Waits for the next commit that HEAD names. While the repository is absent or unreadable the last
+    /// one stands. May be dropped and called again without losing a commit.
+    pub async fn next(&mut self) -> CommitId {
+        loop {
+            if !self.pending {
+                let event = timeout(self.poll, self.changed.notified()).await;
+                self.pending = true;
+                if event.is_ok() {
+                    self.settle().await;
+                }
+            }
+            self.rearm();
+            let head = head_commit(&self.dir);
+            self.pending = false;
+            match head {
+                Ok(head) if head != self.seen => {
+                    self.seen = head.clone();
+                    return head;
+                }
+                Ok(_) => {}
+                Err(error) => debug!(%error, "the bundle cannot be read; the last one stands"),
+            }
+        }
+    }
+
+    async fn settle(&self) {
+        for _ in 0..MAX_QUIET_WAITS {
+            if timeout(QUIET, self.changed.notified()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn rearm(&mut self) {
+        let same = self.watched.iter().all(|(path, id)| id.is_some() && file_id(path) == *id);
+        if same && self.watcher.is_some() {
+            return;
+        }
+        if let Err(error) = self.arm() {
+            debug!(%error, "the bundle cannot be watched; it is polled");
+        }
+    }
+
+    fn arm(&mut self) -> Result<(), LoadError> {
+        let failed = |source| LoadError::Watch { dir: self.dir.clone(), source };
+        let changed = Arc::clone(&self.changed);
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                // Reading the repository makes events of its own.
+                if !event.is_ok_and(|event| event.kind.is_access()) {
+                    changed.notify_one();
+                }
+            })
+            .map_err(failed)?;
+        let repository = open(&self.dir)?;
+        let common = repository.common_dir().to_owned();
+        let places = [
+            (self.dir.clone(), RecursiveMode::NonRecursive),
+            (repository.git_dir().to_owned(), RecursiveMode::NonRecursive),
+            (common.clone(), RecursiveMode::NonRecursive),
+            (common.join("refs"), RecursiveMode::Recursive),
+        ];
+        self.watched.clear();
+        for (path, mode) in places {
+            watcher.watch(&path, mode).map_err(failed)?;
+            let id = file_id(&path);
+            self.watched.push((path, id));
+        }
+        self.watcher = Some(watcher);
+        Ok(())
+    }
+}
+
+fn file_id(path: &Path) -> Option<FileId> {
+    let Stat { st_dev, st_ino, .. } = stat(path).ok()?;
+    Some((st_dev, st_ino))
+}

@@ -1,0 +1,274 @@
+//! Schedules against tables of clock changes and against a second implementation.
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::{Schedule, zone_names};
+
+fn schedule(expression: &str, zone: &str) -> Schedule {
+    Schedule::parse(expression, zone).expect("the expression is a schedule")
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect("an instant")
+}
+
+fn upcoming(expression: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
+    let schedule = schedule(expression, zone);
+    let mut now = at(after);
+    let mut found = Vec::new();
+    while found.len() < count {
+        now = schedule.next_after(now).expect("there is a next time");
+        found.push(schedule.local(now).split('[').next().unwrap_or_default().to_owned());
+    }
+    found
+}
+
+fn refusal(expression: &str) -> String {
+    Schedule::parse(expression, "UTC").expect_err("is refused").to_string()
+}
+
+#[test]
+fn numeric_weekdays_mean_monday_to_friday() {
+    let days = upcoming("0 9 * * 1-5", "UTC", "2026-11-06T09:00:00Z", 5);
+    assert_eq!(
+        days,
+        [
+            "2026-11-09T09:00:00+00:00",
+            "2026-11-10T09:00:00+00:00",
+            "2026-11-11T09:00:00+00:00",
+            "2026-11-12T09:00:00+00:00",
+            "2026-11-13T09:00:00+00:00",
+        ]
+    );
+}
+
+#[test]
+fn zero_and_seven_are_both_sunday() {
+    for weekday in ["0", "7", "SUN", "sun"] {
+        let expression = format!("0 9 * * {weekday}");
+        let next = upcoming(&expression, "UTC", "2026-11-02T00:00:00Z", 1);
+        assert_eq!(next, ["2026-11-08T09:00:00+00:00"]);
+    }
+}
+
+#[test]
+fn half_hours_of_a_repeated_hour_come_once_each_and_in_order() {
+    assert_eq!(
+        upcoming("*/30 * * * *", "America/New_York", "2026-11-01T04:50:00Z", 6),
+        [
+            "2026-11-01T01:00:00-04:00",
+            "2026-11-01T01:30:00-04:00",
+            "2026-11-01T01:00:00-05:00",
+            "2026-11-01T01:30:00-05:00",
+            "2026-11-01T02:00:00-05:00",
+            "2026-11-01T02:30:00-05:00",
+        ]
+    );
+    let next = schedule("*/30 * * * *", "America/New_York").next_after(at("2026-11-01T06:10:00Z"));
+    assert_eq!(next, Some(at("2026-11-01T06:30:00Z")));
+}
+
+#[test]
+fn daily_job_in_a_repeated_hour_is_due_once() {
+    assert_eq!(
+        upcoming("30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", 2),
+        ["2026-11-01T01:30:00-04:00", "2026-11-02T01:30:00-05:00"]
+    );
+}
+
+#[test]
+fn restricted_day_fields_are_either_or() {
+    assert_eq!(
+        upcoming("0 9 13 * 5", "UTC", "2026-11-01T00:00:00Z", 5),
+        [
+            "2026-11-06T09:00:00+00:00",
+            "2026-11-13T09:00:00+00:00",
+            "2026-11-20T09:00:00+00:00",
+            "2026-11-27T09:00:00+00:00",
+            "2026-12-04T09:00:00+00:00",
+        ]
+    );
+}
+
+#[test]
+fn refusals_name_the_field_and_the_value() {
+    let seen: Vec<String> = [
+        "0 9 * *",
+        "@every 5m",
+        "0 25 * * *",
+        "60 * * * *",
+        "0 0 30 2 *",
+        "0 0 9 * * 1",
+        "*/0 * * * *",
+        "5/10 * * * *",
+        "0 9 L * *",
+        "0 9 * * 5-0",
+        "+5 * * * *",
+        "1,,2 * * * *",
+        "",
+    ]
+    .map(refusal)
+    .into();
+    assert_eq!(
+        seen,
+        [
+            "schedule \"0 9 * *\" has 4 fields instead of 5: day of week is missing",
+            "\"@every 5m\" is not a schedule name",
+            "hour 25 is out of range",
+            "minute 60 is out of range",
+            "schedule \"0 0 30 2 *\" is never due: no such date before 2100",
+            "schedule \"0 0 9 * * 1\" has 6 fields instead of 5: there are no seconds and no years",
+            "minute \"*/0\": \"0\" is not a step",
+            "minute \"5/10\": a step needs a range before it",
+            "day of month \"L\": \"L\" is not a number from 1 to 31",
+            "day of week \"5-0\": the range runs backward",
+            "minute \"+5\": \"+5\" is not a number from 0 to 59",
+            "minute: there is an empty entry in the list",
+            "schedule \"\" is empty: minute is missing",
+        ]
+    );
+    assert!(Schedule::parse("0 9 * * 1", "UTC").is_ok());
+}
+
+#[test]
+fn four_hourly_job_survives_the_spring_change() {
+    assert_eq!(
+        upcoming("20 */4 * * *", "America/Los_Angeles", "2023-03-12T04:00:00Z", 4),
+        [
+            "2023-03-11T20:20:00-08:00",
+            "2023-03-12T00:20:00-08:00",
+            "2023-03-12T04:20:00-07:00",
+            "2023-03-12T08:20:00-07:00",
+        ]
+    );
+}
+
+#[test]
+fn fixed_jobs_in_a_gap_are_due_at_the_first_instant_after_it() {
+    let table = [
+        ("0 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00Z", "2026-04-24T01:00:00+03:00"),
+        ("30 2 * * *", "America/New_York", "2027-03-14T00:00:00Z", "2027-03-14T03:00:00-04:00"),
+        ("30 2 * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-03-29T03:00:00+02:00"),
+        ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T15:00:00Z", "2026-10-04T02:30:00+11:00"),
+        ("30 1 * * *", "Europe/Dublin", "2026-03-29T00:00:00Z", "2026-03-29T02:00:00+01:00"),
+        ("0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00Z", "2018-11-04T01:00:00-02:00"),
+        ("30 2 * * *", "UTC", "2026-03-29T00:00:00Z", "2026-03-29T02:30:00+00:00"),
+    ];
+    for (expression, zone, after, due) in table {
+        assert_eq!(upcoming(expression, zone, after, 1), [due], "{expression} {zone}");
+    }
+}
+
+#[test]
+fn several_fixed_times_in_one_gap_are_due_once() {
+    assert_eq!(
+        upcoming("15,45 2 * * *", "America/New_York", "2027-03-14T00:00:00Z", 2),
+        ["2027-03-14T03:00:00-04:00", "2027-03-15T02:15:00-04:00"]
+    );
+}
+
+#[test]
+fn elapsed_jobs_skip_a_gap() {
+    assert_eq!(
+        upcoming("30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", 2),
+        ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"]
+    );
+}
+
+#[test]
+fn notes_say_what_a_clock_change_does() {
+    let note = |expression: &str, zone: &str, due: &str| schedule(expression, zone).note(at(due));
+    assert_eq!(
+        note("30 2 * * *", "America/New_York", "2027-03-14T07:00:00Z"),
+        Some("the clock skips 02:30 that day; due at the first instant after it".into())
+    );
+    assert_eq!(
+        note("30 1 * * *", "America/New_York", "2026-11-01T05:30:00Z"),
+        Some("01:30 happens twice that day; this is the first".into())
+    );
+    assert_eq!(
+        note("*/30 * * * *", "America/New_York", "2026-11-01T06:30:00Z"),
+        Some("01:30 happens twice that day: second pass".into())
+    );
+    assert_eq!(note("30 1 * * *", "America/New_York", "2026-11-02T06:30:00Z"), None);
+}
+
+#[test]
+fn unknown_zones_get_a_near_name() {
+    let error = Schedule::parse("@daily", "Europe/Berln").expect_err("no such zone");
+    assert_eq!(error.to_string(), "unknown time zone \"Europe/Berln\"");
+    assert_eq!(error.hint.as_deref(), Some("did you mean \"Europe/Berlin\"?"));
+}
+
+fn field(min: u8, max: u8) -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => Just("*".to_owned()),
+        2 => (1..=max).prop_map(|step| format!("*/{step}")),
+        3 => (min..=max).prop_map(|value| value.to_string()),
+        2 => (min..=max, min..=max).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
+        1 => (min..=max, min..=max).prop_map(|(a, b)| format!("{a},{b}")),
+        1 => (min..=max, min..=max, 1..=max)
+            .prop_map(|(a, b, step)| format!("{}-{}/{step}", a.min(b), a.max(b))),
+    ]
+}
+
+fn expression() -> impl Strategy<Value = String> {
+    (field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6))
+        .prop_map(|(a, b, c, d, e)| format!("{a} {b} {c} {d} {e}"))
+}
+
+/// The other implementation joins the day fields by OR also where one is `*/n`; Debian, and so
+/// fleet, by AND wherever one starts with `*`.
+fn day_rules_differ(expression: &str) -> bool {
+    let fields: Vec<&str> = expression.split(' ').collect();
+    let stepped = |text: &str| text.starts_with("*/");
+    (stepped(fields[2]) && fields[4] != "*") || (stepped(fields[4]) && fields[2] != "*")
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_second_implementation(
+        expression in expression(),
+        start in 1_700_000_000_i64..2_500_000_000,
+    ) {
+        prop_assume!(!day_rules_differ(&expression));
+        let ours = Schedule::parse(&expression, "UTC");
+        let theirs = croner::parser::CronParser::new().parse(&expression);
+        let (Ok(ours), Ok(theirs)) = (ours, theirs) else { return Ok(()) };
+        let mut now = Timestamp::from_second(start).expect("an instant");
+        let mut other = chrono::DateTime::<chrono::Utc>::from_timestamp(start, 0).expect("a time");
+        for _ in 0..5 {
+            let Some(next) = ours.next_after(now) else { break };
+            let found = theirs.find_next_occurrence(&other, false).expect("a next time");
+            prop_assert_eq!(next.as_second(), found.timestamp(), "{}", expression);
+            (now, other) = (next, found);
+        }
+    }
+
+    #[test]
+    fn next_is_later_than_now_in_every_zone(
+        expression in expression(),
+        zone in proptest::sample::select(zone_names().collect::<Vec<_>>()),
+        start in -5_000_000_000_i64..4_200_000_000,
+    ) {
+        let Ok(schedule) = Schedule::parse(&expression, &zone) else { return Ok(()) };
+        let mut now = Timestamp::from_second(start).expect("an instant");
+        for _ in 0..5 {
+            let Some(next) = schedule.next_after(now) else { break };
+            prop_assert!(next > now);
+            let _ = schedule.note(next);
+            now = next;
+        }
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,40}", fields in "[-0-9*/,a-zA-Z@ ]{0,30}") {
+        for text in [text, fields] {
+            if let Ok(schedule) = Schedule::parse(&text, "Europe/Berlin") {
+                let now = Timestamp::UNIX_EPOCH;
+                prop_assert!(schedule.next_after(now).is_none_or(|next| next > now));
+            }
+        }
+    }
+}
