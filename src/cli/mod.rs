@@ -12,9 +12,11 @@ mod init;
 mod logging;
 mod open;
 mod output;
+mod page;
 mod runs;
 mod sandbox;
 mod sched;
+mod serve;
 mod status;
 mod task;
 mod worktree;
@@ -47,6 +49,8 @@ enum Verb {
     Bundle(bundle::BundleArgs),
     /// Lists and runs tasks.
     Task(task::TaskArgs),
+    /// Runs the scheduler and the status page.
+    Serve(serve::ServeArgs),
     /// Shows what runs, what is due and what is wrong.
     Status(status::StatusArgs),
     /// Shows and changes what is scheduled.
@@ -80,6 +84,7 @@ pub fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Init(args) => init::run(args, &global),
         Verb::Bundle(args) => bundle::run(args, &global),
+        Verb::Serve(args) => serve::run(args, &global),
         Verb::Task(args) => task::run(args, &global),
         Verb::Status(args) => status::run(args, &global),
         Verb::Sched(args) => sched::run(args, &global),

@@ -41,15 +41,23 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
     }
     let clock = Clock::System;
     // The cheap refusals come first: nothing is made when the bundle or the port is unusable.
-    let listener = status::bind(config.listen).await.map_err(|error| Failure::from_error(Exit::Conflict, &error))?;
+    let listener = status::bind(config.listen)
+        .await
+        .map_err(|error| Failure::from_error(Exit::Conflict, &error))?;
     super::make_state_dir(&config.state)?;
     let _lock = ServeLock::acquire(&config.state, clock.now()).map_err(|error| {
-        Failure::from_error(Exit::Conflict, &error).hint("stop it first (kill -TERM with that pid), or give this one its own --state directory")
+        Failure::from_error(Exit::Conflict, &error).hint(
+            "stop it first (kill -TERM with that pid), or give this one its own --state directory",
+        )
     })?;
-    let bundles = BundleKeeper::start(&bundle, &config.state, clock.now()).map_err(bundle_failure)?;
-    let context = Context::open(config, clock, global.redactor.clone()).await.map_err(super::open::failure)?;
-    let wake = Wake::watch(&context.config.state)
-        .map_err(|error| Failure::new(Exit::Io, format!("cannot watch the state directory: {error}")))?;
+    let bundles =
+        BundleKeeper::start(&bundle, &config.state, clock.now()).map_err(bundle_failure)?;
+    let context = Context::open(config, clock, global.redactor.clone())
+        .await
+        .map_err(super::open::failure)?;
+    let wake = Wake::watch(&context.config.state).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot watch the state directory: {error}"))
+    })?;
     let heartbeat = Heartbeat::default();
     let page_stop = CancellationToken::new();
     let page = tokio::spawn(status::serve(
@@ -58,7 +66,8 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         page_stop.clone(),
     ));
     info!(page = %format!("http://{}/", context.config.listen), "the status page is up");
-    let signals = signals().map_err(|error| Failure::new(Exit::Io, format!("cannot listen for signals: {error}")))?;
+    let signals = signals()
+        .map_err(|error| Failure::new(Exit::Io, format!("cannot listen for signals: {error}")))?;
     let service = Service::new(context.clone(), bundles, wake, signals, heartbeat);
     let ended = service.run().await;
     page_stop.cancel();

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use bundle_view::{BundleView, TaskView};
-pub use context::{Heartbeat, Instance, StatusContext};
+pub use context::{Instance, StatusContext};
 pub use health::Health;
 pub use listen::{BindError, ServeError, bind, serve};
 
