@@ -43,7 +43,7 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
     // The cheap refusals come first: nothing is made when the bundle or the port is unusable.
     let listener = status::bind(config.listen)
         .await
-        .map_err(|error| Failure::from_error(Exit::Conflict, &error))?;
+        .map_err(|error| Failure::from_error(Exit::Conflict, &error).hint(error.hint()))?;
     super::make_state_dir(&config.state)?;
     let _lock = ServeLock::acquire(&config.state, clock.now()).map_err(|error| {
         Failure::from_error(Exit::Conflict, &error).hint(

@@ -62,10 +62,15 @@ pub fn containers_of_state(state: &Path) -> Vec<String> {
     })
 }
 
-/// Waits for a future outside any runtime.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(future)
+/// Waits for a future on a thread of its own, so that it may be called inside a runtime.
+fn now<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        let waited = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(future)
+        });
+        waited.join().expect("the future ends")
+    })
 }
 
 /// Builds the shared image unless it is there. Processes of the suite wait for each other.
