@@ -1302,7 +1302,7 @@ class Interpreter:
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
         if self.shell is not None:
             return run_in_shell(self.shell, code)
-        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr):
             last = ast.Expression(tree.body.pop().value)
