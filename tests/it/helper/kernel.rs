@@ -67,6 +67,7 @@ fn a_cell_over_its_time_is_interrupted_and_state_survives() {
         header["error"].as_str().expect("an error").ends_with("KeyboardInterrupt\n"),
         "{header}"
     );
+    assert!(!header["error"].as_str().expect("an error").contains("helper.py"), "{header}");
     assert_eq!(run(&mut helper, "x").0, cell(Some("5"), None, 0));
 }
 
