@@ -10,13 +10,13 @@ is the interpreter in which cells run. Python 3.8 or newer, standard library onl
 """
 
 import ast
-import ctypes
 import errno
 import fcntl
 import hashlib
 import json
 import linecache
 import os
+import queue
 import re
 import secrets
 import select
@@ -32,13 +32,12 @@ import threading
 import time
 import traceback
 import types
-from concurrent.futures import ThreadPoolExecutor
 
 KIB, MIB = 1024, 1024 * 1024
 MAX_HEADER = MIB
 MAX_REQUEST_BODY = 64 * MIB
 MAX_IN_FLIGHT = 256
-WORKERS = 32
+WORKERS = 16
 DEFAULT_OUTPUT = 128 * KIB
 MAX_OUTPUT = 4 * MIB
 MAX_SPILL = 8 * MIB
@@ -146,7 +145,11 @@ class Connection:
         """Sends `size` bytes whatever became of the file; its hash tells the host the rest."""
         left = size
         while left:
-            chunk = file.read(min(left, 256 * KIB)) or bytes(min(left, 256 * KIB))
+            wanted = min(left, 256 * KIB)
+            try:
+                chunk = file.read(wanted) or bytes(wanted)
+            except OSError:
+                chunk = bytes(wanted)
             self.socket.sendall(chunk)
             left -= len(chunk)
 
@@ -711,8 +714,8 @@ class Call:
         self.processes, self.workspace = server.processes, server.workspace
         self.kernel = server.kernel
         self.cancelled = False
-        self.wake = Wake()
         self.deadline = time.monotonic() + min(self.number_field("timeout_ms"), 10 ** 9) / 1000
+        self.wake = Wake()
 
     def field(self, name, kind, default=None):
         value = self.header.get(name, default)
@@ -937,7 +940,8 @@ GIT = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 GIT_ENVIRONMENT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
                    "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true"}
 # What the agent may leave uncommitted, as git names it.
-AGENTS_PATHS = ["--", ".", *(":(exclude)" + name for name in OWN_DIRECTORIES)]
+AGENTS_PATHS = ["--", ".", *(":(exclude)" + name for name in OWN_DIRECTORIES),
+                ":(exclude,glob)**/.fleet-*.tmp"]
 
 
 class Git:
@@ -945,6 +949,9 @@ class Git:
 
     def __init__(self, call):
         self.call = call
+        # No repository above the workspace is ever taken for its own.
+        above = os.path.dirname(os.fsdecode(call.workspace.path))
+        self.environment = {"GIT_CEILING_DIRECTORIES": above, **GIT_ENVIRONMENT}
 
     def run(self, *arguments, feed=None):
         """Exit code, output (its beginning, unless `feed` takes it) and git's words."""
@@ -957,7 +964,7 @@ class Git:
             try:
                 child = self.call.processes.spawn(
                     self.call.owner, [*GIT, *arguments], self.call.wake, self.call.workspace.path,
-                    env=GIT_ENVIRONMENT, stdout=pipes[0][1], stderr=pipes[1][1])
+                    env=self.environment, stdout=pipes[0][1], stderr=pipes[1][1])
             finally:
                 for _, writer in pipes:
                     os.close(writer)
@@ -1120,8 +1127,8 @@ class Kernel:
         self.forget()
 
     def cell(self, call, code, names, reset, capture):
-        """Runs one cell. Answers the interpreter's reply, whether the time was over, and why there
-        is no reply."""
+        """Runs one cell. Answers the interpreter's reply, whether the time was over, why there is
+        no reply, and whether a state was lost."""
         while not self.busy.acquire(timeout=0.05):
             call.check()
         try:
@@ -1134,7 +1141,12 @@ class Kernel:
                 self.start(call.wake)
             self.child.wake = call.wake
             request = json.dumps({"code": code, "names": names, "cell": call.number}).encode()
-            return self.converse(call, struct.pack(">I", len(request)) + request, capture)
+            request = struct.pack(">I", len(request)) + request
+            reply, timed_out, failure = self.converse(call, request, capture)
+            lost = self.lost
+            if not call.cancelled:  # else no reply tells it
+                self.lost = False
+            return reply, timed_out, failure, lost
         finally:
             self.busy.release()
 
@@ -1243,7 +1255,7 @@ def call_python(call):
         raise Refused("bad_request", "return_vars holds something that is no name")
     capture = call.capture()
     try:
-        reply, timed_out, failure = call.kernel.cell(call, code, names, reset, capture)
+        reply, timed_out, failure, lost = call.kernel.cell(call, code, names, reset, capture)
     finally:
         capture.close()
     if call.cancelled:
@@ -1253,10 +1265,9 @@ def call_python(call):
     figures = reply.get("figures")
     fields.update(
         value=text_or_none(reply.get("value")), error=failure or text_or_none(reply.get("error")),
-        vars=checked_vars(reply), timed_out=timed_out, kernel_lost=call.kernel.lost,
+        vars=checked_vars(reply), timed_out=timed_out, kernel_lost=lost,
         figures=[name for name in (figures if isinstance(figures, list) else [])[:MAX_FIGURES]
                  if isinstance(name, str) and re.fullmatch(r"figures/[a-z0-9-]{1,64}\.png", name)])
-    call.kernel.lost = False
     return fields, body
 
 
@@ -1302,7 +1313,7 @@ class Interpreter:
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
         if self.shell is not None:
             return run_in_shell(self.shell, code)
-        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr):
             last = ast.Expression(tree.body.pop().value)
@@ -1333,14 +1344,19 @@ def show(value):
 
 
 def describe(error):
-    """A traceback without this file's frames and without the shell's."""
+    """A traceback without this file's frames and without the shell's, wherever they stand."""
     try:
-        frames = error.__traceback__
-        own = lambda frame: (frame.f_code.co_filename == __file__
-                             or "/IPython/" in frame.f_code.co_filename)
-        while frames is not None and own(frames.tb_frame):
-            frames = frames.tb_next
-        text = "".join(traceback.format_exception(type(error), error, frames))
+        shown = traceback.TracebackException.from_exception(error)
+        pending, seen = [shown], set()
+        while pending:
+            one = pending.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            one.stack[:] = [frame for frame in one.stack
+                            if frame.filename != __file__ and "/IPython/" not in frame.filename]
+            pending += [one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or [])]
+        text = "".join(shown.format())
     except BaseException as second:
         text = "%s (its traceback cannot be shown: %s)" % (type(error).__name__, type(second).__name__)
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
@@ -1463,7 +1479,14 @@ class Server:
         self.kernel = Kernel(processes, workspace)
         self.lock = threading.Lock()
         self.in_flight = {}
-        self.workers = ThreadPoolExecutor(max_workers=WORKERS)
+        self.accepted = queue.SimpleQueue()
+        # Started at once: when a fork bomb has taken every process number, no thread can be.
+        for _ in range(WORKERS):
+            threading.Thread(target=self.work, daemon=True).start()
+
+    def work(self):
+        while True:
+            self.answer(self.accepted.get())
 
     def serve(self):
         while True:
@@ -1484,10 +1507,13 @@ class Server:
             raise Refused("bad_request", "no call is named %r" % str(header.get("call"))[:80])
         if len(self.in_flight) >= MAX_IN_FLIGHT:
             raise Refused("bad_request", "too many calls at once")
-        call = Call(self, number, header, body)
+        try:
+            call = Call(self, number, header, body)
+        except OSError as error:
+            raise os_refusal(error)
         with self.lock:
             self.in_flight[number] = call
-        self.workers.submit(self.answer, call)
+        self.accepted.put(call)
 
     def cancel(self, number):
         if type(number) is not int:
@@ -1546,11 +1572,12 @@ def os_refusal(error):
 def seal():
     """Keeps the helper's memory from its children, and takes their orphans."""
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
+        import ctypes
+        libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    except (OSError, AttributeError):
-        pass
+    except (ImportError, OSError, AttributeError):
+        pass  # the host refuses what it cannot trust; outside a container nothing is lost
     # Python's handler would let any process inside interrupt the helper. The default action does
     # not reach the first process of a container, and children inherit nothing odd.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

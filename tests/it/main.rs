@@ -5,6 +5,7 @@ mod bundle;
 mod cli;
 mod config;
 mod env;
+mod helper;
 mod model_openai;
 mod runs;
 mod sandbox;
