@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod crash;
 mod env;
+mod helper;
 mod model_openai;
 mod runs;
 mod sandbox;
