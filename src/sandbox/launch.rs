@@ -16,6 +16,10 @@ use super::spec::SandboxSpec;
 
 /// How long the container has until its helper answers.
 const HELLO_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a helper that failed may take to fail again.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Between looks whether the container is still there.
+const LOOK: Duration = Duration::from_secs(1);
 const RUN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A container whose helper was let in.
@@ -47,16 +51,16 @@ pub(super) async fn launch(
     let (door, open) = Door::make(podman.run_dir(), &owner).map_err(transient)?;
     let args = run_args(podman, report, spec, &image, &name, &door);
     let started = Started { podman: podman.clone(), name: Some(name) };
-    match bring_up(podman, spec, args, &door, open).await {
-        Ok(stream) => Ok(Launched { name: started.keep(), stream, door }),
-        Err(error) => {
-            let name = started.keep();
-            // The error that is told is the first one; the sweep tries the removal again.
-            let removed = podman.remove_container(&name).await;
-            let note = removed.err().map(|error| format!(" ({error})")).unwrap_or_default();
-            Err(StartError { message: format!("{}{note}", error.message), ..error })
-        }
-    }
+    let message = match bring_up(podman, spec, &args, &door, &open).await {
+        Ok(stream) => return Ok(Launched { name: started.keep(), stream, door }),
+        Err(Failed::Podman(message)) => message,
+        Err(Failed::Vanished) => last_words(podman, spec, &args).await,
+    };
+    let removed = podman.remove_container(started.name()).await;
+    started.keep();
+    // The error that is told is the first one; the sweep tries the removal again.
+    let note = removed.err().map(|error| format!(" ({error})")).unwrap_or_default();
+    Err(transient(format!("{message}{note}")))
 }
 
 fn check_paths(spec: &SandboxSpec) -> Result<(), StartError> {
@@ -118,29 +122,64 @@ fn run_args(
 async fn bring_up(
     podman: &Podman,
     spec: &SandboxSpec,
-    args: Vec<OsString>,
+    args: &[OsString],
     door: &Door,
-    open: OpenDoor,
-) -> Result<UnixStream, StartError> {
+    open: &OpenDoor,
+) -> Result<UnixStream, Failed> {
     let run = podman.finish(spec.runtime.as_deref(), args, RUN_PATIENCE);
-    let finished = run.await.map_err(|error| transient(error.to_string()))?;
+    let finished = run.await.map_err(|error| Failed::Podman(error.to_string()))?;
     if finished.code != Some(0) {
-        return Err(transient(format!(
-            "podman run failed (status {}): {}",
-            finished.code.unwrap_or(-1),
-            finished.stderr_tail()
-        )));
+        let status = finished.code.unwrap_or(-1);
+        let stderr = finished.stderr_tail();
+        return Err(Failed::Podman(format!("podman run failed (status {status}): {stderr}")));
     }
+    let name = name_of(args);
     let workspace = spec.workspace.to_string_lossy();
-    let admitted = open.admit(door, podman.host().uid, &workspace);
-    match tokio::time::timeout(HELLO_PATIENCE, admitted).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(message)) => Err(transient(message)),
-        Err(_) => Err(transient(format!(
+    tokio::select! {
+        admitted = open.admit(door, podman.host().uid, &workspace) => admitted.map_err(Failed::Podman),
+        () = vanished(podman, &name) => Err(Failed::Vanished),
+        () = tokio::time::sleep(HELLO_PATIENCE) => Err(Failed::Podman(format!(
             "its helper did not answer within {} s",
             HELLO_PATIENCE.as_secs()
         ))),
     }
+}
+
+/// How a start failed.
+enum Failed {
+    Podman(String),
+    /// The container ended before its helper answered.
+    Vanished,
+}
+
+/// Waits until the container is gone. An ordinary start is over before the first look.
+async fn vanished(podman: &Podman, name: &str) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let exists = podman.finish(None, ["container", "exists", name], RUN_PATIENCE).await;
+        if exists.is_ok_and(|finished| finished.code == Some(1)) {
+            return;
+        }
+    }
+}
+
+/// What a container that ended at once says: the same one again, with its standard error. Its
+/// output is kept nowhere otherwise.
+async fn last_words(podman: &Podman, spec: &SandboxSpec, args: &[OsString]) -> String {
+    let attached = args.iter().filter(|arg| *arg != "--detach");
+    match podman.finish(spec.runtime.as_deref(), attached, LAST_WORDS).await {
+        Ok(finished) => format!(
+            "its helper ended before it answered (status {}): {}",
+            finished.code.unwrap_or(-1),
+            finished.stderr_tail()
+        ),
+        Err(_) => "its helper ended before it answered, but not when it was tried again".to_owned(),
+    }
+}
+
+fn name_of(args: &[OsString]) -> String {
+    let name = args.iter().find_map(|arg| arg.to_str()?.strip_prefix("--name="));
+    name.expect("the seal names the container").to_owned()
 }
 
 /// Removes the container unless it is kept: also when the start is dropped half-way.
@@ -150,6 +189,10 @@ struct Started {
 }
 
 impl Started {
+    fn name(&self) -> &str {
+        self.name.as_deref().expect("a name is taken once")
+    }
+
     fn keep(mut self) -> String {
         self.name.take().expect("a name is taken once")
     }

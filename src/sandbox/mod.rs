@@ -32,7 +32,7 @@ pub use container::PodmanSandbox;
 pub use error::{PodmanError, PreflightError};
 pub use image::{Image, ImageKind};
 pub use podman::Podman;
-pub use preflight::preflight;
+pub use preflight::{is_limit, preflight, probe};
 pub use report::SealReport;
 pub use spec::{ContainerLimits, GitMounts, SandboxSpec};
 pub use sweep::sweep;

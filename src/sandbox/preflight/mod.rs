@@ -7,6 +7,8 @@ mod probe;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use probe::is_limit;
+
 use super::error::{PodmanError, PreflightError};
 use super::host::{find_program, user_name};
 use super::image::Image;
@@ -37,6 +39,19 @@ pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, P
         Err(error) => {
             judge_host(podman, config).await?;
             Err(error.into())
+        }
+    }
+}
+
+/// Probes anew, whatever is cached, and reports limits that do not hold instead of refusing them.
+/// The seal itself must hold.
+pub async fn probe(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
+    let config = Config { limits: LimitsMode::BestEffort, ..config.clone() };
+    match podman.image(&config.image).await? {
+        Some(image) => examine(podman, &config, &image).await,
+        None => {
+            judge_host(podman, &config).await?;
+            Err(PreflightError::ImageMissing { image: config.image })
         }
     }
 }

@@ -99,7 +99,7 @@ fn lines(stdout: &[u8]) -> Result<Vec<SealLine>, String> {
 }
 
 /// Whether a line is about a limit, which alone has a best effort.
-pub(super) fn is_limit(line: &SealLine) -> bool {
+pub fn is_limit(line: &SealLine) -> bool {
     LIMIT_LINES.iter().any(|(property, _)| *property == line.property)
 }
 
