@@ -36,9 +36,15 @@ impl Simulation {
         let context = Context::open(config, time, Redactor::default()).await.expect("the context");
         let wake = Wake::watch(&context.config.state).expect("the wake file");
         let (stop, signals) = mpsc::channel(2);
-        let service = Service::new(context.clone(), keeper, wake, signals, Heartbeat::default());
+        let heartbeat = Heartbeat::default();
+        let service = Service::new(context.clone(), keeper, wake, signals, heartbeat.clone());
         let service =
             tokio::spawn(async move { service.run().await.expect("the daemon ends well") });
+        // Only a daemon that has ticked once knows since when it is there.
+        let mut look_again = tokio::time::interval(Duration::from_millis(10));
+        while heartbeat.last().is_none() {
+            look_again.tick().await;
+        }
         Simulation { clock, context, stop, service, bundles }
     }
 
