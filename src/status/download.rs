@@ -31,14 +31,14 @@ pub(crate) async fn artifact(
         PageError::NotFound(format!("run {run} has no artifact with number {number}"))
     })?;
     let directory = served.context.artifacts.join(run.as_str()).join(row.attempt.to_string());
-    let file = open(&directory.join(row.number.to_string())).await.map_err(|error| {
-        match error.kind() {
-            std::io::ErrorKind::NotFound => PageError::NotFound(format!(
-                "the copy of {:?} is no longer in the state directory",
-                row.name
-            )),
-            _ => PageError::File(error),
-        }
+    let file = open(&directory.join(row.number.to_string())).await.map_err(|error| match error
+        .kind()
+    {
+        std::io::ErrorKind::NotFound => PageError::NotFound(format!(
+            "the copy of {:?} is no longer in the state directory",
+            row.name
+        )),
+        _ => PageError::File(error),
     })?;
     let size = file.metadata().await?.len();
     let headers = [

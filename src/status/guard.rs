@@ -24,7 +24,8 @@ fn refusal(method: &Method, headers: &HeaderMap, target: Option<&str>) -> Option
     if !matches!(*method, Method::GET | Method::HEAD) {
         let allow = [(header::ALLOW, "GET, HEAD")];
         return Some(
-            (StatusCode::METHOD_NOT_ALLOWED, allow, "the status page is read-only\n").into_response(),
+            (StatusCode::METHOD_NOT_ALLOWED, allow, "the status page is read-only\n")
+                .into_response(),
         );
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());

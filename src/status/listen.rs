@@ -38,9 +38,11 @@ impl BindError {
                  address with `--listen` or `serve.listen` in fleet.toml",
                 address.port()
             ),
-            BindError::Denied(_) => "choose a port above 1023 with `--listen` or `serve.listen` in \
+            BindError::Denied(_) => {
+                "choose a port above 1023 with `--listen` or `serve.listen` in \
                                      fleet.toml"
-                .to_owned(),
+                    .to_owned()
+            }
             BindError::OffLoopback(address) => format!(
                 "the page has no login, so it stays on this machine: listen on 127.0.0.1:{port} \
                  and reach it with `ssh -L {port}:127.0.0.1:{port} HOST`",
@@ -78,8 +80,8 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let router = routes(context, shutdown.clone());
     let stop = shutdown.clone();
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(async move { stop.cancelled().await });
+    let server =
+        axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await });
     tokio::select! {
         ended = server.into_future() => Ok(ended?),
         () = async { shutdown.cancelled().await; tokio::time::sleep(GRACE).await } => Ok(()),

@@ -52,7 +52,9 @@ impl Mark {
             Some("interrupted") => {
                 Mark { kind: Kind::Warning, word: "interrupted", detail: String::new() }
             }
-            Some(other) => Mark { kind: Kind::Bad, word: "failed", detail: other.replace('_', " ") },
+            Some(other) => {
+                Mark { kind: Kind::Bad, word: "failed", detail: other.replace('_', " ") }
+            }
         }
     }
 }

@@ -44,10 +44,8 @@ fn text(totals: &Totals, stats: &[TaskStats], bundle: &BundleView, now: Timestam
 
 fn build(registry: &mut Registry, bundle: &BundleView) {
     let commit = bundle.commit.as_ref().map(ToString::to_string).unwrap_or_default();
-    let info = Info::new([
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("bundle_commit", commit),
-    ]);
+    let info =
+        Info::new([("version", env!("CARGO_PKG_VERSION").to_owned()), ("bundle_commit", commit)]);
     registry.register("build", "Version of fleet and commit of the bundle", info);
     let problems = gauge(bundle.problems.len());
     registry.register("bundle_problems", "Problems of the commit checked last", problems);

@@ -81,12 +81,13 @@ impl RunsQuery {
         if let Some(task) = task.as_deref().filter(|task| !is_name(task)) {
             return Err(PageError::NotFound(format!("{task:?} is not a task's name")));
         }
-        let state = match self.state.as_deref() {
-            None | Some("") => None,
-            Some(text) => Some(RunState::parse(text).ok_or_else(|| {
-                PageError::NotFound(format!("{text:?} is not a state of a run"))
-            })?),
-        };
+        let state =
+            match self.state.as_deref() {
+                None | Some("") => None,
+                Some(text) => Some(RunState::parse(text).ok_or_else(|| {
+                    PageError::NotFound(format!("{text:?} is not a state of a run"))
+                })?),
+            };
         Ok(RunFilter {
             task: task.map(TaskName::new),
             state,

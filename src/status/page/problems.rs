@@ -66,8 +66,7 @@ mod tests {
     #[test]
     fn a_refused_commit_names_itself_and_the_one_that_keeps_running() {
         let refused = CommitId::new("f".repeat(40));
-        let bundle =
-            samples::bundle().refused(refused, vec![samples::problem(Severity::Error)]);
+        let bundle = samples::bundle().refused(refused, vec![samples::problem(Severity::Error)]);
         let page = page(samples::frame(), &bundle);
         assert_eq!(page.checked.as_deref(), Some("ffffffffffff"));
         assert_eq!(page.kept.as_deref(), Some("1f6e2d3c4b5a"));

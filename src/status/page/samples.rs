@@ -183,10 +183,7 @@ pub(crate) fn events() -> Vec<EventRow> {
         requested(1),
         answered(
             1,
-            &[
-                ("c1", "bash", r#"{"command":"ls -la"}"#),
-                ("c2", "bash", r#"{"command":"exit 3"}"#),
-            ],
+            &[("c1", "bash", r#"{"command":"ls -la"}"#), ("c2", "bash", r#"{"command":"exit 3"}"#)],
         ),
         started("c1"),
         tool_finished("c1", "total 0\n<script>alert(2)</script>"),

@@ -63,7 +63,8 @@ pub(crate) fn view(report: &Value, limits: Limits) -> Option<SealView> {
         Value::Array(_) => (parse(report)?, Vec::new()),
         Value::Object(map) => {
             let lines = map.values().find_map(parse)?;
-            let fact = |(name, value): (&String, &Value)| Some((name.replace('_', " "), text(value)?));
+            let fact =
+                |(name, value): (&String, &Value)| Some((name.replace('_', " "), text(value)?));
             (lines, map.iter().filter_map(fact).collect())
         }
         _ => return None,
@@ -103,10 +104,9 @@ mod tests {
 
     #[test]
     fn a_limit_that_does_not_hold_is_never_told_as_a_pass() {
-        let line = |property: &str, holds: bool| {
-            json!({"property": property, "wanted": "1", "seen": "max", "holds": holds})
-        };
-        let report = json!({"runtime": "runc", "lines": [line("pids.max", false), line("cap_eff", true)]});
+        let line = |property: &str, holds: bool| json!({"property": property, "wanted": "1", "seen": "max", "holds": holds});
+        let report =
+            json!({"runtime": "runc", "lines": [line("pids.max", false), line("cap_eff", true)]});
         let verdicts = |limits| {
             let seen = view(&report, limits).expect("a report");
             seen.lines.iter().map(|row| row.verdict).collect::<Vec<_>>()

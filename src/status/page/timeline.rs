@@ -296,7 +296,11 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             let took = words::duration(*duration_ms);
             let limits = limits.replace('_', " ");
             let container = words::short_commit(container);
-            Some((tone, "Sandbox ready", format!("{container}, {runtime}, limits {limits}, in {took}")))
+            Some((
+                tone,
+                "Sandbox ready",
+                format!("{container}, {runtime}, limits {limits}, in {took}"),
+            ))
         }
         EventKind::ModelFailed { model, class, message, retry_in_ms, .. } => {
             let next = match retry_in_ms {
@@ -305,9 +309,11 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             };
             Some(("bad", "Model failed", format!("{model}: {class}: {message}{next}")))
         }
-        EventKind::ArtifactPublished { artifact } => {
-            Some(("ok", "Artifact published", format!("{} ({})", artifact.path, words::bytes(artifact.size))))
-        }
+        EventKind::ArtifactPublished { artifact } => Some((
+            "ok",
+            "Artifact published",
+            format!("{} ({})", artifact.path, words::bytes(artifact.size)),
+        )),
         EventKind::PlanChanged { open, done } => {
             Some(("plain", "Plan changed", format!("{open} open, {done} done")))
         }
@@ -321,9 +327,11 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             Some((tone, title, format!("{gate}{colon}{message}")))
         }
         EventKind::Warned { message } => Some(("warning", "Warning", message.clone())),
-        EventKind::WorkCollected { branch, commit, commits, .. } => {
-            Some(("ok", "Work collected", collected(branch.as_deref(), commit.as_deref(), *commits)))
-        }
+        EventKind::WorkCollected { branch, commit, commits, .. } => Some((
+            "ok",
+            "Work collected",
+            collected(branch.as_deref(), commit.as_deref(), *commits),
+        )),
         EventKind::AttemptFinished { outcome, retry_at, .. } => {
             let tone = if outcome.reason.is_empty() { "ok" } else { "bad" };
             let retry = match retry_at {
@@ -410,8 +418,8 @@ mod tests {
     #[test]
     fn long_output_is_cut_in_the_middle() {
         let long = samples::tool_finished("c", &"x".repeat(100_000));
-        let events =
-            [samples::answered(1, &[("c", "bash", r#"{"command":"yes"}"#)]), long].map(samples::row);
+        let events = [samples::answered(1, &[("c", "bash", r#"{"command":"yes"}"#)]), long]
+            .map(samples::row);
         let logs = timeline(&events, &words(), 50);
         let Some(Item::Round(round)) = logs[0].items.last() else { panic!("a round is last") };
         let output = round.calls[0].output.as_ref().expect("output is there");
