@@ -1,13 +1,177 @@
-//! `fleet status`.
+//! `fleet status`: what runs, what is due, what failed and what is wrong, from the store and the
+//! bundle.
 
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::sched::{BundleSource, Daemon, daemon, local};
 use super::{Exit, Failure, Global};
+use crate::bundle::{Loaded, Problem, Severity};
+use crate::clock::Clock;
+use crate::run::{RunState, TaskName};
+use crate::status::TaskView;
+use crate::store::{DeadLetterRow, RunFilter, RunRow, Store, StoreError, Totals};
+
+/// How far back failures are shown.
+const LATELY: SignedDuration = SignedDuration::from_hours(24);
+/// The most lines of one list.
+const MOST: u32 = 20;
 
 /// Shows what runs, what is due and what is wrong.
 #[derive(Debug, clap::Args)]
-pub struct StatusArgs {}
+pub struct StatusArgs {
+    #[command(flatten)]
+    source: BundleSource,
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
 
-/// Carries out the verb.
+/// The whole answer; the names are documented.
+#[derive(Serialize)]
+struct Report {
+    /// `ok` or `unhealthy`.
+    status: &'static str,
+    /// Why it is unhealthy, one line each.
+    reasons: Vec<String>,
+    daemon: &'static str,
+    bundle_commit: Option<String>,
+    totals: Totals,
+    running: Vec<RunRow>,
+    due_next: Vec<DueNext>,
+    failed_lately: Vec<RunRow>,
+    dead_letters: Vec<DeadLetterRow>,
+    problems: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+struct DueNext {
+    task: TaskName,
+    due: Timestamp,
+    local: String,
+}
+
+/// Carries out the verb. Exit code 6 when something needs a person.
 pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
-    let _ = (args, global);
-    todo!()
+    let loaded = args.source.read(global)?;
+    let now = Clock::System.now();
+    let store = global.store()?;
+    let report = global.block_on(gather(&store, loaded, daemon(global), now))??;
+    if args.json {
+        super::print_json(&report)?;
+    } else {
+        super::print(text(&report).trim_end())?;
+    }
+    Ok(if report.reasons.is_empty() { Exit::Ok } else { Exit::Unhealthy })
+}
+
+async fn gather(
+    store: &Store,
+    loaded: Option<Loaded>,
+    daemon: Daemon,
+    now: Timestamp,
+) -> Result<Report, StoreError> {
+    let of = |state| RunFilter { state: Some(state), limit: MOST, ..RunFilter::default() };
+    let mut failed = Vec::new();
+    for state in [RunState::DeadLettered, RunState::Error] {
+        let filter = RunFilter { since: Some(now - LATELY), ..of(state) };
+        failed.extend(store.runs(filter).await?);
+    }
+    failed.sort_by_key(|run| std::cmp::Reverse(run.due));
+    let totals = store.totals().await?;
+    let bundle = loaded.as_ref().and_then(|loaded| loaded.bundle.as_deref());
+    let tasks: Vec<TaskView> = bundle
+        .map(|bundle| bundle.tasks.values().map(|task| TaskView::of(task, now)).collect())
+        .unwrap_or_default();
+    let due_next = due_next(&tasks);
+    let problems = loaded.as_ref().map_or_else(Vec::new, |loaded| loaded.problems.clone());
+    let reasons = reasons(&totals, &problems, daemon, !due_next.is_empty());
+    Ok(Report {
+        status: if reasons.is_empty() { "ok" } else { "unhealthy" },
+        reasons,
+        daemon: match daemon {
+            Daemon::Running => "running",
+            Daemon::Absent => "absent",
+        },
+        bundle_commit: loaded.and_then(|loaded| loaded.commit).map(|commit| commit.to_string()),
+        totals,
+        running: store.runs(of(RunState::Running)).await?,
+        due_next,
+        failed_lately: failed,
+        dead_letters: store.dead_letters(None, MOST, 0).await?,
+        problems,
+    })
+}
+
+fn due_next(tasks: &[TaskView]) -> Vec<DueNext> {
+    let mut dues: Vec<DueNext> = tasks
+        .iter()
+        .filter(|task| task.enabled)
+        .filter_map(|task| {
+            let due = task.next_due?;
+            Some(DueNext { task: task.name.clone(), due, local: local(due, &task.timezone) })
+        })
+        .collect();
+    dues.sort_by(|a, b| (a.due, &a.task).cmp(&(b.due, &b.task)));
+    dues.truncate(MOST as usize);
+    dues
+}
+
+fn reasons(
+    totals: &Totals,
+    problems: &[Problem],
+    daemon: Daemon,
+    something_due: bool,
+) -> Vec<String> {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let bundle = (errors > 0).then(|| format!("the bundle has {errors} error(s)"));
+    let letters = (totals.dead_letters_open > 0)
+        .then(|| format!("{} dead letter(s) wait for a replay", totals.dead_letters_open));
+    let absent = (daemon == Daemon::Absent && something_due)
+        .then(|| "tasks are scheduled, and no daemon runs: start `fleet serve`".to_owned());
+    [absent, bundle, letters].into_iter().flatten().collect()
+}
+
+fn text(report: &Report) -> String {
+    let mut lines = vec![format!("{}: daemon {}", report.status, report.daemon)];
+    lines.extend(report.reasons.iter().map(|reason| format!("  {reason}")));
+    lines.push(format!(
+        "{} running, {} waiting, {} dead letters, ${:.2} spent",
+        report.totals.running,
+        report.totals.pending,
+        report.totals.dead_letters_open,
+        report.totals.cost_usd
+    ));
+    section(&mut lines, "running", report.running.iter().map(run_line));
+    let due = report.due_next.iter().map(|due| format!("{}  {}", due.local, due.task));
+    section(&mut lines, "due next", due);
+    let letters: BTreeSet<&str> =
+        report.dead_letters.iter().map(|letter| letter.run_id.as_str()).collect();
+    let failed = report.failed_lately.iter().filter(|run| !letters.contains(run.run_id.as_str()));
+    section(&mut lines, "failed in the last 24 h", failed.map(run_line));
+    let letters = report.dead_letters.iter().map(|letter| {
+        let reason = super::runs::plain_line(&letter.dead_letter_reason);
+        format!("{}  {}  {reason}", letter.run_id, letter.task)
+    });
+    section(&mut lines, "dead letters", letters);
+    let problems = report.problems.iter().map(|problem| {
+        format!("{}:{}:{}: {}", problem.file, problem.line, problem.column, problem.message)
+    });
+    section(&mut lines, "problems", problems);
+    lines.join("\n")
+}
+
+fn section(lines: &mut Vec<String>, title: &str, rows: impl Iterator<Item = String>) {
+    let rows: Vec<String> = rows.map(|row| format!("  {row}")).collect();
+    if !rows.is_empty() {
+        lines.push(format!("\n{title}"));
+        lines.extend(rows);
+    }
+}
+
+fn run_line(run: &RunRow) -> String {
+    let reason = super::runs::plain_line(run.reason.as_deref().unwrap_or_default());
+    format!("{}  {}  {}  {reason}", run.run_id, run.task, run.state.as_str()).trim_end().to_owned()
 }
