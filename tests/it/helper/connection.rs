@@ -1,10 +1,10 @@
 //! The connection: its beginning, broken frames and its end.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use serde_json::json;
 
-use super::driver::{Helper, exists, send};
+use super::driver::{Helper, send};
 
 #[test]
 fn the_helper_says_hello_with_its_token() {
@@ -20,11 +20,15 @@ fn the_helper_says_hello_with_its_token() {
 #[test]
 fn the_end_of_the_connection_ends_the_helper_and_its_command() {
     let mut helper = Helper::start();
-    helper.ask(json!({"call": "bash", "command": "mkfifo up; echo $$ > up; exec sleep 600"}), &[]);
-    let pid = helper.bash("until [ -p up ]; do sleep 0.01; done; cat up");
-    assert!(exists(&pid));
+    helper.bash("mkfifo held");
+    helper.ask(json!({"call": "bash", "command": "exec 3>held; echo up >&3; exec sleep 600"}), &[]);
+    // Opening waits for the command; the pipe's end comes with the command's.
+    let mut held = std::fs::File::open(helper.workspace.join("held")).expect("a pipe");
     helper.hang_up();
     assert_eq!(helper.ended(), Some(0));
+    let mut said = String::new();
+    held.read_to_string(&mut said).expect("the pipe ends");
+    assert!(said.is_empty() || said == "up\n", "{said:?}");
 }
 
 #[test]
