@@ -19,6 +19,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 struct Row {
     id: String,
     #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
     labels: Option<std::collections::HashMap<String, String>>,
 }
 
@@ -33,6 +35,12 @@ impl Podman {
         let filter = format!("label=fleet.run={run_id}");
         let ids = self.rows(&filter).await?.into_iter().map(|row| row.id).collect::<Vec<_>>();
         self.remove(&ids).await
+    }
+
+    /// Names of a run's containers of this state directory.
+    pub async fn containers_of(&self, run_id: &str) -> Result<Vec<String>, PodmanError> {
+        let rows = self.rows(&format!("label=fleet.run={run_id}")).await?;
+        Ok(rows.into_iter().flat_map(|row| row.names).collect())
     }
 
     async fn remove(&self, names: &[String]) -> Result<(), PodmanError> {

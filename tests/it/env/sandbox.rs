@@ -107,3 +107,26 @@ impl Cell {
         PodmanSandbox::start(&self.podman, &self.seal, spec).await.expect("sandbox starts")
     }
 }
+
+impl Cell {
+    /// What this state directory's containers and doors are marked with.
+    pub fn state_label(&self) -> String {
+        use sha2::{Digest, Sha256};
+        let digest = Sha256::digest(self.config.state.root().as_os_str().as_encoded_bytes());
+        digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Names of the containers of a run, of whatever state directory.
+pub async fn containers(podman: &Podman, run_id: &str) -> Vec<String> {
+    podman.containers_of(run_id).await.expect("podman lists containers")
+}
+
+/// Waits for a condition of the outside world, which tells nobody when it comes.
+pub async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !holds() {
+        assert!(std::time::Instant::now() < until, "{what}: not within 10 s");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

@@ -1,5 +1,8 @@
 //! The sandbox, against real Podman.
 
+mod git;
+mod life;
+mod preflight;
 mod seal;
 
 use std::time::Duration;
@@ -13,11 +16,7 @@ fn bash(command: &str) -> Call {
 }
 
 fn bash_within(command: &str, seconds: u64) -> Call {
-    Call::Bash {
-        command: command.to_owned(),
-        cwd: None,
-        timeout: Duration::from_secs(seconds),
-    }
+    Call::Bash { command: command.to_owned(), cwd: None, timeout: Duration::from_secs(seconds) }
 }
 
 async fn call(sandbox: &PodmanSandbox, call: Call) -> Result<Reply, CallError> {
