@@ -6,12 +6,9 @@
 #[path = "../tests/it/env/sandbox.rs"]
 mod sandbox;
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fleet::sandbox::{Call, Sandbox};
-use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 40;
@@ -31,7 +28,9 @@ async fn main() {
         let began = Instant::now();
         running.call(call, &never).await.expect("the call is answered");
         helper.push(began.elapsed());
-        let mut command = podman(&cell.seal.runtime);
+    }
+    for _ in 0..ROUNDS {
+        let mut command = sandbox::podman_command(&cell.seal.runtime);
         command.args(["exec", running.container(), "bash", "-c", "true"]);
         let began = Instant::now();
         let ended = command.output().expect("podman runs");
@@ -44,20 +43,6 @@ async fn main() {
     println!("bash: true, through the helper  {:8.2} ms  (median of {ROUNDS})", millis(helper));
     println!("bash: true, by podman exec      {:8.2} ms  (median of {ROUNDS})", millis(exec));
     println!("ratio                           {:8.1}", exec.as_secs_f64() / helper.as_secs_f64());
-}
-
-/// Podman over the suite's storage, as fleet calls it.
-fn podman(runtime: &str) -> Command {
-    let root = sandbox::podman_root();
-    let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-    let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let run_dir = runtime_dir.expect("XDG_RUNTIME_DIR is set").join("fleet").join(hash);
-    let mut command = Command::new("podman");
-    command.arg("--root").arg(root).arg("--runroot").arg(run_dir.join("rr"));
-    command.arg("--tmpdir").arg(run_dir.join("tmp"));
-    command.args(["--storage-driver", "overlay", "--runtime", runtime]);
-    command
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

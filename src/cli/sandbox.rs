@@ -3,9 +3,7 @@
 use super::{Exit, Failure, Global};
 use crate::config::LimitsMode;
 use crate::run::SealLine;
-use crate::sandbox::{
-    self, Image, ImageKind, Podman, PreflightError, Python, Recipe, SealReport,
-};
+use crate::sandbox::{self, Image, ImageKind, Podman, PreflightError, Python, Recipe, SealReport};
 
 /// Builds the sandbox image and probes the seal.
 #[derive(Debug, clap::Args)]

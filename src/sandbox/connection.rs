@@ -259,10 +259,18 @@ mod tests {
     async fn every_malformed_frame_ends_the_connection() {
         let table: [(Value, &[u8], &str); 5] = [
             (json!({"ok": true}), b"", "a frame without an id"),
-            (json!({"id": 1, "ok": true, "kind": "file", "size": 3}), b"x", "a body of 1 bytes where 0 are allowed"),
+            (
+                json!({"id": 1, "ok": true, "kind": "file", "size": 3}),
+                b"x",
+                "a body of 1 bytes where 0 are allowed",
+            ),
             (json!({"id": 1}), b"", "a reply without ok"),
             (json!({"id": 1, "ok": true}), b"", "a reply of another shape (missing field `kind`)"),
-            (json!({"id": 1, "ok": false, "kind": "odd", "message": ""}), b"", "a refusal of kind \"odd\""),
+            (
+                json!({"id": 1, "ok": false, "kind": "odd", "message": ""}),
+                b"",
+                "a refusal of kind \"odd\"",
+            ),
         ];
         for (header, body, want) in table {
             let seen = answered_by(&[(header, body)]).await;
@@ -277,11 +285,15 @@ mod tests {
         let mut two = connection.send(stat()).await.expect("sent");
         let (header, body) = good(2);
         frame::write(&mut peer, &header, body).await.expect("written");
-        let refusal = json!({"id": 1, "ok": false, "kind": "not_found", "message": "a is not there"});
+        let refusal =
+            json!({"id": 1, "ok": false, "kind": "not_found", "message": "a is not there"});
         frame::write(&mut peer, &refusal, b"").await.expect("written");
         assert!(matches!(two.answer().await, Ok(Reply::Stat { size: 3, .. })));
         let refused = one.answer().await.expect_err("refused").to_string();
-        assert_eq!((refused.as_str(), connection.ended().is_cancelled()), ("a is not there", false));
+        assert_eq!(
+            (refused.as_str(), connection.ended().is_cancelled()),
+            ("a is not there", false)
+        );
     }
 
     #[tokio::test]

@@ -10,6 +10,10 @@ use tracing::warn;
 use super::error::PodmanError;
 use super::podman::{PATIENCE, Podman};
 
+/// The instance in the owner file of a probe's door: probes are no holders.
+pub(super) const PROBE: &str = "probe";
+/// No probe takes this long.
+const PROBE_PATIENCE: Duration = Duration::from_secs(600);
 const GONE_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -51,10 +55,7 @@ impl Podman {
         let fixed = ["rm", "--force", "--time", "0", "--ignore"].map(str::to_owned);
         loop {
             let args = fixed.iter().chain(names);
-            let failure = match self.output(args, PATIENCE).await {
-                Ok(_) => None,
-                Err(error) => Some(error),
-            };
+            let failure = self.output(args, PATIENCE).await.err();
             // `--rm` may be removing it at the same time: what counts is that it is gone.
             if self.all_gone(names).await? {
                 return Ok(());
@@ -132,7 +133,12 @@ fn sweep_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<(), Podm
         let owner = std::fs::read_to_string(&path).unwrap_or_default();
         let mut lines = owner.lines();
         let (state, instance) = (lines.next(), lines.next());
-        if state != Some(podman.state_label()) || instance.is_none_or(|instance| alive(instance)) {
+        let lives = match instance {
+            Some(PROBE) => is_young(&path),
+            Some(instance) => alive(instance),
+            None => true,
+        };
+        if state != Some(podman.state_label()) || lives {
             continue;
         }
         let door = path.with_extension("");
@@ -144,4 +150,11 @@ fn sweep_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<(), Podm
         }
     }
     Ok(())
+}
+
+/// Whether a file was written so lately that a probe may still use its door. In doubt it was.
+fn is_young(path: &Path) -> bool {
+    let written = std::fs::metadata(path).and_then(|file| file.modified());
+    let age = written.ok().and_then(|written| written.elapsed().ok());
+    age.is_none_or(|age| age < PROBE_PATIENCE)
 }

@@ -75,9 +75,10 @@ pub async fn build(
         },
     }
     podman.forget_images();
-    podman.image(&config.image).await?.ok_or_else(|| {
-        PreflightError::ImageMissing { image: config.image.clone() }.into()
-    })
+    podman
+        .image(&config.image)
+        .await?
+        .ok_or_else(|| PreflightError::ImageMissing { image: config.image.clone() }.into())
 }
 
 /// The image that the configuration names, when it is there.
@@ -134,10 +135,11 @@ async fn feed(
         let _ = stdin.write_all(input).await;
     };
     let waiting = async { tokio::join!(writing, child.wait_with_output()).1 };
-    let output = tokio::time::timeout(patience, waiting).await.map_err(|_| BuildError::Program {
-        program,
-        reason: format!("it took longer than {} s", patience.as_secs()),
-    })?;
+    let output =
+        tokio::time::timeout(patience, waiting).await.map_err(|_| BuildError::Program {
+            program,
+            reason: format!("it took longer than {} s", patience.as_secs()),
+        })?;
     group.defuse();
     check(program, &output.map_err(failed)?)
 }

@@ -7,7 +7,7 @@ use fleet::sandbox::{Call, CallError, ContainerLimits, PodmanSandbox, Reply, San
 use tokio_util::sync::CancellationToken;
 
 use super::{bash, bash_within, call, ended, told};
-use crate::env::sandbox::{Cell, containers, wait_until};
+use crate::env::sandbox::{Cell, containers, podman_command, wait_until};
 
 /// Looks for a process on the host by a word of its command line.
 fn is_running(word: &str) -> bool {
@@ -179,6 +179,65 @@ async fn start_that_fails_leaves_nothing_and_says_why() {
     );
     assert!(containers(&cell.podman, "run-fail").await.is_empty());
     assert_eq!(doors(&cell), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn helper_that_cannot_start_is_told_with_its_last_words() {
+    let cell = Cell::new().await;
+    let mut spec = cell.spec("run-words");
+    // Too little for any interpreter, whoever enforces it.
+    spec.limits = ContainerLimits { memory_mb: 1, ..spec.limits };
+    let error = PodmanSandbox::start(&cell.podman, &cell.seal, spec).await.err().expect("refused");
+    assert!(error.transient, "{error:?}");
+    let ends = ["its helper ended before it answered (status ", "podman run failed (status "];
+    assert!(ends.iter().any(|end| error.message.starts_with(end)), "{error:?}");
+    assert!(containers(&cell.podman, "run-words").await.is_empty());
+    assert_eq!(doors(&cell), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn start_that_is_given_up_leaves_nothing() {
+    let cell = Cell::new().await;
+    let spec = cell.spec("run-given-up");
+    let mut start = Box::pin(PodmanSandbox::start(&cell.podman, &cell.seal, spec));
+    // Long enough for Podman to be at work, too short for a container.
+    tokio::time::timeout(Duration::from_millis(30), &mut start).await.err().expect("not yet");
+    drop(start);
+    assert_eq!(doors(&cell), Vec::<String>::new());
+    let until = Instant::now() + Duration::from_secs(10);
+    while !containers(&cell.podman, "run-given-up").await.is_empty() {
+        assert!(Instant::now() < until, "the container is still there");
+    }
+}
+
+#[tokio::test]
+async fn helper_that_does_not_obey_a_cancel_is_killed() {
+    let cell = Cell::new().await;
+    let sandbox = cell.start("run-frozen").await;
+    let mut inspect = podman_command(&cell.seal.runtime);
+    inspect.args(["inspect", "--format", "{{.State.Pid}}", sandbox.container()]);
+    let pid = String::from_utf8(inspect.output().expect("podman runs").stdout).expect("a number");
+    let pid = pid.trim().parse().ok().and_then(rustix::process::Pid::from_raw).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it stops");
+    let cancel = CancellationToken::new();
+    let cancelling = async { cancel.cancel() };
+    let (answer, ()) = tokio::join!(sandbox.call(bash("true"), &cancel), cancelling);
+    assert!(matches!(answer, Err(CallError::Cancelled)), "{answer:?}");
+    assert!(containers(&cell.podman, "run-frozen").await.is_empty());
+    let answer = call(&sandbox, bash("true")).await;
+    assert!(
+        matches!(&answer, Err(CallError::Gone(reason)) if reason == "a cancelled call did not end"),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn runtime_that_was_not_probed_runs_nothing() {
+    let cell = Cell::new().await;
+    let mut spec = cell.spec("run-runtime");
+    spec.runtime = Some("other".to_owned());
+    let error = PodmanSandbox::start(&cell.podman, &cell.seal, spec).await.err().expect("refused");
+    assert!(!error.transient && error.message.contains("not with other"), "{error:?}");
 }
 
 #[tokio::test]
