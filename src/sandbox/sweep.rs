@@ -41,12 +41,6 @@ impl Podman {
         self.remove(&ids).await
     }
 
-    /// Names of a run's containers of this state directory.
-    pub async fn containers_of(&self, run_id: &str) -> Result<Vec<String>, PodmanError> {
-        let rows = self.rows(&format!("label=fleet.run={run_id}")).await?;
-        Ok(rows.into_iter().flat_map(|row| row.names).collect())
-    }
-
     async fn remove(&self, names: &[String]) -> Result<(), PodmanError> {
         if names.is_empty() {
             return Ok(());
@@ -67,6 +61,12 @@ impl Podman {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Names of a run's containers of this state directory.
+    pub async fn containers_of(&self, run_id: &str) -> Result<Vec<String>, PodmanError> {
+        let rows = self.rows(&format!("label=fleet.run={run_id}")).await?;
+        Ok(rows.into_iter().flat_map(|row| row.names).collect())
     }
 
     async fn all_gone(&self, names: &[String]) -> Result<bool, PodmanError> {
