@@ -217,3 +217,106 @@ async fn read_one(shared: &Shared, reader: &mut OwnedReadHalf) -> Result<(), Fra
     let _ = waiting.answer.send(answer);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Connection, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        (Connection::new(ours), theirs)
+    }
+
+    fn stat() -> Call {
+        Call::Stat { path: "a".into() }
+    }
+
+    /// What one call gets from a peer that answers with these frames.
+    async fn answered_by(frames: &[(Value, &[u8])]) -> String {
+        let (connection, mut peer) = pair();
+        let mut sent = connection.send(stat()).await.expect("sent");
+        for (header, body) in frames {
+            frame::write(&mut peer, header, body).await.expect("written");
+        }
+        match sent.answer().await {
+            Ok(reply) => format!("{reply:?}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn good(id: u64) -> (Value, &'static [u8]) {
+        (json!({"id": id, "ok": true, "kind": "file", "size": 3}), b"")
+    }
+
+    #[tokio::test]
+    async fn replies_that_nobody_asked_for_are_dropped() {
+        let unknown = (json!({"id": 99, "ok": true}), b"some body".as_slice());
+        let seen = answered_by(&[unknown, good(1)]).await;
+        assert_eq!(seen, r#"Stat { kind: "file", size: 3 }"#);
+    }
+
+    #[tokio::test]
+    async fn every_malformed_frame_ends_the_connection() {
+        let table: [(Value, &[u8], &str); 5] = [
+            (json!({"ok": true}), b"", "a frame without an id"),
+            (
+                json!({"id": 1, "ok": true, "kind": "file", "size": 3}),
+                b"x",
+                "a body of 1 bytes where 0 are allowed",
+            ),
+            (json!({"id": 1}), b"", "a reply without ok"),
+            (json!({"id": 1, "ok": true}), b"", "a reply of another shape (missing field `kind`)"),
+            (
+                json!({"id": 1, "ok": false, "kind": "odd", "message": ""}),
+                b"",
+                "a refusal of kind \"odd\"",
+            ),
+        ];
+        for (header, body, want) in table {
+            let seen = answered_by(&[(header, body)]).await;
+            assert_eq!(seen, format!("the sandbox ended: it sent a malformed frame: {want}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn replies_in_any_order_find_their_calls_and_a_refusal_leaves_the_connection() {
+        let (connection, mut peer) = pair();
+        let mut one = connection.send(stat()).await.expect("sent");
+        let mut two = connection.send(stat()).await.expect("sent");
+        let (header, body) = good(2);
+        frame::write(&mut peer, &header, body).await.expect("written");
+        let refusal =
+            json!({"id": 1, "ok": false, "kind": "not_found", "message": "a is not there"});
+        frame::write(&mut peer, &refusal, b"").await.expect("written");
+        assert!(matches!(two.answer().await, Ok(Reply::Stat { size: 3, .. })));
+        let refused = one.answer().await.expect_err("refused").to_string();
+        assert_eq!(
+            (refused.as_str(), connection.ended().is_cancelled()),
+            ("a is not there", false)
+        );
+    }
+
+    #[tokio::test]
+    async fn forgotten_call_is_cancelled_and_its_late_reply_is_dropped() {
+        let (connection, mut peer) = pair();
+        drop(connection.send(stat()).await.expect("sent"));
+        let request = frame::read_header(&mut peer).await.expect("the call").value;
+        let cancel = frame::read_header(&mut peer).await.expect("the cancel").value;
+        assert_eq!((request["id"].clone(), cancel), (json!(1), json!({"cancel": 1})));
+        let mut next = connection.send(stat()).await.expect("sent");
+        for id in [1, 2] {
+            let (header, body) = good(id);
+            frame::write(&mut peer, &header, body).await.expect("written");
+        }
+        assert!(matches!(next.answer().await, Ok(Reply::Stat { .. })));
+    }
+
+    #[tokio::test]
+    async fn end_of_the_stream_is_told_to_all_callers() {
+        let (connection, peer) = pair();
+        let mut sent = connection.send(stat()).await.expect("sent");
+        drop(peer);
+        let told = sent.answer().await.expect_err("gone").to_string();
+        assert_eq!(told, "the sandbox ended: its connection ended");
+    }
+}

@@ -18,32 +18,45 @@ pub(super) async fn outgrown(roots: Vec<PathBuf>, allowed_mb: u64) -> String {
         tokio::time::sleep(EVERY).await;
         let roots = roots.clone();
         let allowed = allowed_mb.saturating_mul(MB);
-        let used = tokio::task::spawn_blocking(move || used(&roots, allowed)).await;
-        if let Ok(used) = used
-            && used > allowed
-        {
-            let used = used.div_ceil(MB);
-            return format!("soft disk limit: {used} MB used, {allowed_mb} MB allowed");
+        match tokio::task::spawn_blocking(move || used(&roots)).await {
+            Ok(Used::Bytes(used)) if used > allowed => {
+                let used = used.div_ceil(MB);
+                return format!("soft disk limit: {used} MB used, {allowed_mb} MB allowed");
+            }
+            Ok(Used::Beyond) => {
+                return format!(
+                    "soft disk limit: more than {MAX_ENTRIES} files, or directories more than \
+                     {MAX_DEPTH} deep"
+                );
+            }
+            // The runtime is shutting down: others end the sandbox.
+            Ok(Used::Bytes(_)) | Err(_) => {}
         }
     }
 }
 
-/// Bytes on disk under the roots; counting ends soon after `enough`. A tree beyond the bounds counts
-/// as everything.
-fn used(roots: &[PathBuf], enough: u64) -> u64 {
-    let mut count = Count { bytes: 0, entries: 0, enough };
+/// What the roots hold together.
+#[derive(Debug, PartialEq, Eq)]
+enum Used {
+    /// Bytes on disk.
+    Bytes(u64),
+    /// More than is counted.
+    Beyond,
+}
+
+fn used(roots: &[PathBuf]) -> Used {
+    let mut count = Count { bytes: 0, entries: 0 };
     for root in roots {
         if count.tree(root).is_none() {
-            return u64::MAX.min(count.bytes.max(enough.saturating_add(MB)));
+            return Used::Beyond;
         }
     }
-    count.bytes
+    Used::Bytes(count.bytes)
 }
 
 struct Count {
     bytes: u64,
     entries: u64,
-    enough: u64,
 }
 
 impl Count {
@@ -53,9 +66,6 @@ impl Count {
         let Ok(top) = open(root, flags, Mode::empty()) else { return Some(()) };
         let mut stack = vec![Dir::new(top).ok()?];
         while let Some(dir) = stack.last_mut() {
-            if self.bytes > self.enough {
-                return Some(());
-            }
             let Some(Ok(entry)) = dir.next() else {
                 stack.pop();
                 continue;
@@ -103,8 +113,8 @@ mod tests {
         std::fs::write(inside.join("a/b/file"), vec![1; 3 * MB as usize]).expect("file");
         std::fs::write(outside.join("file"), vec![1; 5 * MB as usize]).expect("file");
         std::os::unix::fs::symlink(&outside, inside.join("link")).expect("link");
-        let megabytes = |enough| used(std::slice::from_ref(&inside), enough) / MB;
-        assert_eq!(megabytes(100 * MB), 3);
+        let Used::Bytes(bytes) = used(std::slice::from_ref(&inside)) else { panic!("beyond") };
+        assert_eq!(bytes / MB, 3);
     }
 
     #[test]
@@ -112,6 +122,6 @@ mod tests {
         let dir = tempfile::tempdir().expect("scratch directory");
         let deep = (0..=MAX_DEPTH).fold(dir.path().to_owned(), |path, _| path.join("d"));
         std::fs::create_dir_all(deep).expect("directories");
-        assert!(used(&[dir.path().to_owned()], 100 * MB) > 100 * MB);
+        assert_eq!(used(&[dir.path().to_owned()]), Used::Beyond);
     }
 }

@@ -19,8 +19,7 @@ pub(super) const HELPER: &str = include_str!("helper.py");
 const HELLO: Duration = Duration::from_secs(5);
 const MAX_PATH: usize = 100;
 
-/// The directory of one sandbox; removed when it is dropped.
-#[derive(Debug)]
+/// The directory of one sandbox; removed when it is dropped. Not `Debug`: it holds the token.
 pub(super) struct Door {
     dir: PathBuf,
     /// Beside the directory: who made it.

@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn missing_runtime_directory_names_linger() {
-        let error = runtime_dir(Some("/nonexistent/runtime".into()), 4_000_000).unwrap_err();
+        let error =
+            runtime_dir(Some("/nonexistent/runtime".into()), 4_000_000).expect_err("refused");
         assert_eq!(
             error.to_string(),
             "the runtime directory /nonexistent/runtime does not exist: run `loginctl \

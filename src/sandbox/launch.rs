@@ -23,7 +23,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const RUN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A container whose helper was let in.
-#[derive(Debug)]
 pub(super) struct Launched {
     pub name: String,
     pub stream: UnixStream,
@@ -45,6 +44,7 @@ pub(super) async fn launch(
     spec: &SandboxSpec,
 ) -> Result<Launched, StartError> {
     check_paths(spec)?;
+    check_runtime(report, spec)?;
     let image = image(podman, &spec.image).await?;
     let name = format!("fleet-{}-{}", spec.run_id, random_hex(3).map_err(transient)?);
     let owner = format!("{}\n{}\n{}\n", podman.state_label(), spec.instance, name);
@@ -71,6 +71,18 @@ fn check_paths(spec: &SandboxSpec) -> Result<(), StartError> {
             path.display()
         ))),
         None => Ok(()),
+    }
+}
+
+/// Only the runtime whose seal was read back may run anything.
+fn check_runtime(report: &SealReport, spec: &SandboxSpec) -> Result<(), StartError> {
+    match &spec.runtime {
+        Some(runtime) if *runtime != report.runtime => Err(permanent(format!(
+            "the seal was probed with the runtime {}, not with {runtime}: set `[sandbox]\nruntime = \
+             \"{runtime}\"` in fleet.toml",
+            report.runtime
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -50,6 +50,7 @@ impl Podman {
         }
         let run_dir = host.runtime_dir.join("fleet").join(short_hash(&config.podman_root));
         make_private(&run_dir)?;
+        make_private(&config.podman_root)?;
         let runtime = config.runtime.clone();
         let runtime = runtime.unwrap_or_else(|| host.cgroups.default_runtime().to_owned());
         let inner = Inner {

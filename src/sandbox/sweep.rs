@@ -10,6 +10,10 @@ use tracing::warn;
 use super::error::PodmanError;
 use super::podman::{PATIENCE, Podman};
 
+/// The instance in the owner file of a probe's door: probes are no holders.
+pub(super) const PROBE: &str = "probe";
+/// No probe takes this long.
+const PROBE_PATIENCE: Duration = Duration::from_secs(600);
 const GONE_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -18,6 +22,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 #[serde(rename_all = "PascalCase")]
 struct Row {
     id: String,
+    #[serde(default)]
+    names: Vec<String>,
     #[serde(default)]
     labels: Option<std::collections::HashMap<String, String>>,
 }
@@ -48,10 +54,7 @@ impl Podman {
         let fixed = ["rm", "--force", "--time", "0", "--ignore"].map(str::to_owned);
         loop {
             let args = fixed.iter().chain(names);
-            let failure = match self.output(args, PATIENCE).await {
-                Ok(_) => None,
-                Err(error) => Some(error),
-            };
+            let failure = self.output(args, PATIENCE).await.err();
             // `--rm` may be removing it at the same time: what counts is that it is gone.
             if self.all_gone(names).await? {
                 return Ok(());
@@ -63,6 +66,12 @@ impl Podman {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Names of a run's containers of this state directory.
+    pub async fn containers_of(&self, run_id: &str) -> Result<Vec<String>, PodmanError> {
+        let rows = self.rows(&format!("label=fleet.run={run_id}")).await?;
+        Ok(rows.into_iter().flat_map(|row| row.names).collect())
     }
 
     async fn all_gone(&self, names: &[String]) -> Result<bool, PodmanError> {
@@ -129,7 +138,12 @@ fn sweep_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<(), Podm
         let owner = std::fs::read_to_string(&path).unwrap_or_default();
         let mut lines = owner.lines();
         let (state, instance) = (lines.next(), lines.next());
-        if state != Some(podman.state_label()) || instance.is_none_or(|instance| alive(instance)) {
+        let lives = match instance {
+            Some(PROBE) => is_young(&path),
+            Some(instance) => alive(instance),
+            None => true,
+        };
+        if state != Some(podman.state_label()) || lives {
             continue;
         }
         let door = path.with_extension("");
@@ -141,4 +155,11 @@ fn sweep_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<(), Podm
         }
     }
     Ok(())
+}
+
+/// Whether a file was written so lately that a probe may still use its door. In doubt it was.
+fn is_young(path: &Path) -> bool {
+    let written = std::fs::metadata(path).and_then(|file| file.modified());
+    let age = written.ok().and_then(|written| written.elapsed().ok());
+    age.is_none_or(|age| age < PROBE_PATIENCE)
 }

@@ -111,7 +111,8 @@ async fn from_base(
     say: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<(), BuildError> {
     say(&format!("building from {reference}"));
-    let containerfile = format!("FROM {reference}\nLABEL {KIND_LABEL}=base\n");
+    // No label: the base tells by its own whether it is a skeleton.
+    let containerfile = format!("FROM {reference}\n");
     let args = ["build", "--quiet", "--network=none", "--tag", &config.image, "--file", "-"];
     feed(podman, &args, containerfile.as_bytes(), PATIENCE).await
 }

@@ -32,7 +32,10 @@ def swap():
     v2 = read("/sys/fs/cgroup/memory.swap.max")
     both = read("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")
     memory = read("/sys/fs/cgroup/memory/memory.limit_in_bytes")
-    return v2 if v2 is not None or both is None else str(int(both) - int(memory))
+    if v2 is not None or both is None:
+        return v2
+    # Without a limit both are the largest number that the kernel can hold.
+    return "max" if int(both) >= 1 << 62 else str(int(both) - int(memory))
 
 
 def status(name):

@@ -11,6 +11,7 @@ use super::super::image::Image;
 use super::super::podman::{Podman, random_hex};
 use super::super::seal::{Holding, Seal, seal_flags};
 use super::super::spec::ContainerLimits;
+use super::super::sweep::PROBE;
 use crate::run::SealLine;
 
 const SCRIPT: &str = include_str!("probe.py");
@@ -50,7 +51,7 @@ pub(super) async fn run(
     holding: Holding,
 ) -> Result<Vec<SealLine>, PreflightError> {
     let name = format!("fleet-probe-{}", random_hex(4).map_err(PreflightError::Random)?);
-    let owner = format!("{}\nprobe\n{name}\n", podman.state_label());
+    let owner = format!("{}\n{PROBE}\n{name}\n", podman.state_label());
     let fail = |reason: String| PreflightError::Probe { reason };
     let (door, _open) = Door::make(podman.run_dir(), &owner).map_err(fail)?;
     let host = podman.host();

@@ -144,3 +144,41 @@ impl Cell {
         PodmanSandbox::start(&self.podman, &self.seal, spec).await.expect("sandbox starts")
     }
 }
+
+impl Cell {
+    /// What this state directory's containers and doors are marked with.
+    pub fn state_label(&self) -> String {
+        use sha2::{Digest, Sha256};
+        let digest = Sha256::digest(self.config.state.root().as_os_str().as_encoded_bytes());
+        digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Names of the containers of a run, of whatever state directory.
+pub async fn containers(podman: &Podman, run_id: &str) -> Vec<String> {
+    podman.containers_of(run_id).await.expect("podman lists containers")
+}
+
+/// Waits for a condition of the outside world, which tells nobody when it comes.
+pub async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !holds() {
+        assert!(std::time::Instant::now() < until, "{what}: not within 10 s");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// Podman over the suite's storage, as fleet calls it.
+pub fn podman_command(runtime: &str) -> std::process::Command {
+    use sha2::Digest;
+    let root = podman_root();
+    let digest = sha2::Sha256::digest(root.as_os_str().as_encoded_bytes());
+    let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let run_dir = runtime_dir.expect("XDG_RUNTIME_DIR is set").join("fleet").join(hash);
+    let mut command = std::process::Command::new("podman");
+    command.arg("--root").arg(root).arg("--runroot").arg(run_dir.join("rr"));
+    command.arg("--tmpdir").arg(run_dir.join("tmp"));
+    command.args(["--storage-driver", "overlay", "--runtime", runtime]);
+    command
+}

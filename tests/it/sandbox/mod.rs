@@ -1,5 +1,8 @@
 //! The sandbox, against real Podman.
 
+mod git;
+mod life;
+mod preflight;
 mod seal;
 
 use std::time::Duration;
