@@ -1,1 +1,5 @@
-//! Behaviour of `status`.
+//! The status page over real HTTP on loopback, against a real store, and in a real browser.
+
+mod browser;
+mod http;
+mod site;

@@ -18,7 +18,7 @@ pub(crate) struct SealPage {
 
 impl SealPage {
     pub(crate) fn new(frame: Frame, instance: &Instance) -> Self {
-        let limits = Limits::parse(Some(instance.limits));
+        let limits = Limits::parse(Some(&instance.limits));
         let seal = instance.seal.as_ref().and_then(|report| view(report, limits));
         SealPage { frame, best_effort: limits == Limits::BestEffort, seal }
     }
