@@ -1,76 +1,94 @@
-//! The pages in a real browser: nothing is refused by the policy, nothing is wider than a phone.
-//! With `FLEET_SHOTS=DIR` it also leaves pictures there, for people to look at.
+//! The pages in a real browser: nothing is refused by the policy, nothing is wider than a phone, and
+//! an open page follows the store. With `FLEET_SHOTS=DIR` pictures are left there for people.
 
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::path::Path;
+use std::sync::Arc;
 
-use tokio::process::Command;
+use fleet::status::BundleView;
+use serde_json::json;
 
-use super::site::{DEAD, FINISHED, RUNNING, Site};
+use super::chromium::Chromium;
+use super::site::{DEAD, FINISHED, RUNNING, Site, bundle};
 
-async fn chromium(profile: &Path, arguments: &[&str], url: &str) -> Output {
-    Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--hide-scrollbars", "--enable-logging=stderr", "--log-level=0"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .args(arguments)
-        .arg(url)
-        .kill_on_drop(true)
-        .output()
-        .await
-        .expect("chromium is installed by the test set-up")
+/// Resolves once the page has its live stream.
+const LIVE: &str = "new Promise((done) => { const look = () =>
+    document.querySelector('#live.on') ? done(true) : requestAnimationFrame(look); look(); })";
+/// Resolves once the page says that no problem is left.
+const CLEAN: &str = "new Promise((done) => { const look = () =>
+    document.querySelector('.banner.bad') ? requestAnimationFrame(look) : done(true); look(); })";
+
+fn pages() -> Vec<(&'static str, String)> {
+    vec![
+        ("overview", "/".into()),
+        ("run", format!("/runs/{FINISHED}")),
+        ("dead", format!("/runs/{DEAD}")),
+        ("running", format!("/runs/{RUNNING}")),
+        ("runs", "/runs?state=success".into()),
+        ("schedule", "/schedule".into()),
+        ("letters", "/dead-letters".into()),
+        ("problems", "/problems".into()),
+        ("seal", "/seal".into()),
+        ("missing", "/nothing".into()),
+    ]
 }
 
-/// A page of our own that loads another one in a window of a phone's width is forbidden by the
-/// policy, so the widths are read from the dumped document: `live.js` marks a page that is too wide.
-#[tokio::test(flavor = "multi_thread")]
-async fn pages_load_without_policy_errors_and_fit_a_phone() {
+#[tokio::test]
+async fn pages_keep_to_the_policy_and_fit_a_phone() {
     let site = Site::with_runs().await;
-    let scratch = tempfile::tempdir().expect("scratch directory");
-    let runs = [FINISHED, DEAD, RUNNING].map(|run| format!("/runs/{run}"));
-    let pages = ["/", "/runs?state=success", "/schedule", "/dead-letters", "/problems", "/seal"];
-    for path in pages.into_iter().map(str::to_owned).chain(runs) {
-        let phone = ["--dump-dom", "--window-size=390,844", "--virtual-time-budget=1500"];
-        let output = chromium(scratch.path(), &phone, &site.url(&path)).await;
-        let log = String::from_utf8_lossy(&output.stderr);
-        let dom = String::from_utf8_lossy(&output.stdout);
-        let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-        assert_eq!(console, Vec::<&str>::new(), "{path}");
-        assert!(dom.contains("</footer>"), "{path}: {dom}\n{log}");
-        assert!(!dom.contains("<title>owned"), "{path}: a run's text ran as script");
-        assert!(dom.contains("class=\"live on\""), "{path}: the page is not live");
+    let profile = tempfile::tempdir().expect("scratch directory");
+    let mut browser = Chromium::start(profile.path()).await;
+    browser.screen(390, 844, "light").await;
+    for (name, path) in pages() {
+        browser.open(&site.url(&path)).await;
+        if name != "missing" {
+            browser.evaluate(LIVE).await;
+        } else {
+            browser.complaints.clear();
+        }
+        browser
+            .evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+            .await;
+        let seen = browser
+            .evaluate(
+                "({width: document.documentElement.scrollWidth, owned: document.title === 'owned',
+                   styled: document.styleSheets.length,
+                   images: document.querySelectorAll('main img').length})",
+            )
+            .await;
+        let wanted = json!({"width": 390, "owned": false, "styled": 1, "images": 0});
+        assert_eq!((name, seen), (name, wanted));
+        assert_eq!((name, &browser.complaints), (name, &Vec::<String>::new()));
     }
-    if let Some(shots) = std::env::var_os("FLEET_SHOTS").map(PathBuf::from) {
-        pictures(&site, scratch.path(), &shots).await;
+    if let Some(shots) = std::env::var_os("FLEET_SHOTS") {
+        pictures(&site, &mut browser, Path::new(&shots)).await;
     }
 }
 
-async fn pictures(site: &Site, profile: &Path, shots: &Path) {
-    let run = format!("/runs/{FINISHED}");
-    let dead = format!("/runs/{DEAD}");
-    let pages = [
-        ("overview", "/"),
-        ("run", &run),
-        ("dead", &dead),
-        ("runs", "/runs"),
-        ("schedule", "/schedule"),
-        ("letters", "/dead-letters"),
-        ("problems", "/problems"),
-    ];
-    for (name, path) in pages {
-        for (size, window) in [("wide", "1280,900"), ("phone", "390,1600")] {
-            for (tone, scheme) in [("light", "1"), ("dark", "0")] {
-                let shot = shots.join(format!("{name}-{size}-{tone}.png"));
-                let arguments = [
-                    format!("--screenshot={}", shot.display()),
-                    format!("--window-size={window}"),
-                    format!("--blink-settings=preferredColorScheme={scheme}"),
-                    "--virtual-time-budget=1500".to_owned(),
-                ];
-                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                chromium(profile, &arguments, &site.url(path)).await;
-                assert!(shot.exists(), "{shot:?}");
+#[tokio::test]
+async fn an_open_page_follows_a_reload_and_keeps_what_was_opened() {
+    let site = Site::with_runs().await;
+    let profile = tempfile::tempdir().expect("scratch directory");
+    let mut browser = Chromium::start(profile.path()).await;
+    browser.open(&site.url(&format!("/runs/{FINISHED}"))).await;
+    browser.evaluate(LIVE).await;
+    browser.evaluate("document.querySelector('[data-key=call-1-1-0]').open = true").await;
+    let clean = BundleView { problems: Vec::new(), ..bundle() };
+    site.bundle.send_replace(Arc::new(clean));
+    browser.evaluate(CLEAN).await;
+    let open = "[...document.querySelectorAll('details.call')].map((d) => d.open)";
+    assert_eq!(browser.evaluate(open).await, json!([true, false]));
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+async fn pictures(site: &Site, browser: &mut Chromium, shots: &Path) {
+    for (name, path) in pages() {
+        for (size, width, height) in [("wide", 1280, 900), ("phone", 390, 844)] {
+            for colours in ["light", "dark"] {
+                browser.screen(width, height, colours).await;
+                browser.open(&site.url(&path)).await;
+                let picture = browser.picture().await;
+                let file = shots.join(format!("{name}-{size}-{colours}.png.base64"));
+                std::fs::write(file, picture).expect("picture is written");
             }
         }
     }

@@ -27,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) const FINISHED: &str = "0000000000000001";
 pub(super) const DEAD: &str = "0000000000000002";
 pub(super) const RUNNING: &str = "0000000000000003";
-pub(super) const ATTACK: &str = "<script>document.title='owned'</script><img src=x onerror=alert(1)>";
+pub(super) const ATTACK: &str =
+    "<script>document.title='owned'</script><img src=x onerror=alert(1)>";
 
 pub(super) struct Site {
     pub address: SocketAddr,
@@ -233,7 +234,11 @@ fn log(start: Timestamp) -> Vec<Event> {
             round: 1,
             text: format!("I look at the repository first. {ATTACK}"),
             tool_calls: vec![
-                call("c1", "bash", r#"{"command":"git log --oneline | head -20 && wc -l $(git ls-files) | sort -rn | head -40"}"#),
+                call(
+                    "c1",
+                    "bash",
+                    r#"{"command":"git log --oneline | head -20 && wc -l $(git ls-files) | sort -rn | head -40"}"#,
+                ),
                 call("c2", "bash", r#"{"command":"make test"}"#),
             ],
             stop: "tool_calls".into(),
@@ -324,7 +329,9 @@ async fn finished(store: &Store, due: Timestamp) {
         artifacts: vec![file],
         branch: Some(format!("fleet/task-report-{FINISHED}")),
         commit: Some(CommitId::new("a".repeat(40))),
-        diff_stat: Some(" out/report.html | 12 ++++++++++++\n 1 file changed, 12 insertions(+)".into()),
+        diff_stat: Some(
+            " out/report.html | 12 ++++++++++++\n 1 file changed, 12 insertions(+)".into(),
+        ),
         events: (7..).zip(last).map(|(step, kind)| event(due, step, kind)).collect(),
         ..finish(due + SignedDuration::from_secs(65), Outcome::success(), RunState::Success)
     };
