@@ -10,7 +10,6 @@ use tokio::sync::watch;
 
 use super::BundleView;
 use crate::clock::Clock;
-use crate::config::LimitsMode;
 use crate::store::Store;
 
 /// Everything that the status page needs.
@@ -33,18 +32,14 @@ pub struct Instance {
     pub pid: u32,
     pub started_at: Timestamp,
     /// `enforced` or `best_effort`.
-    pub limits: &'static str,
+    pub limits: String,
     /// The seal report of this host, as preflight made it.
     pub seal: Option<serde_json::Value>,
 }
 
 impl Instance {
     /// This process, started at `started_at`.
-    pub fn new(started_at: Timestamp, limits: LimitsMode, seal: Option<serde_json::Value>) -> Self {
-        let limits = match limits {
-            LimitsMode::Enforced => "enforced",
-            LimitsMode::BestEffort => "best_effort",
-        };
+    pub fn new(started_at: Timestamp, limits: String, seal: Option<serde_json::Value>) -> Self {
         Instance { pid: std::process::id(), started_at, limits, seal }
     }
 }

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use super::frame::{Frame, FrameFacts, Section};
 use crate::bundle::{Problem, Severity};
-use crate::config::LimitsMode;
 use crate::run::{
     CommitId, Event, EventKind, LoggedCall, NanoUsd, Outcome, OutcomeClass, RunId, RunState,
     TaskName, Usage,
@@ -56,7 +55,7 @@ pub(crate) fn problem(severity: Severity) -> Problem {
 }
 
 pub(crate) fn instance() -> Instance {
-    Instance::new(at("2026-12-01T00:00:00Z"), LimitsMode::Enforced, None)
+    Instance::new(at("2026-12-01T00:00:00Z"), "enforced".to_owned(), None)
 }
 
 pub(crate) fn frame() -> Frame {
