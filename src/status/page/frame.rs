@@ -71,18 +71,20 @@ impl Frame {
             pid: facts.instance.pid,
             started: words.moment(facts.instance.started_at),
             now: words.moment(facts.now),
-            banners: banners(facts),
+            banners: banners(section, facts),
         }
     }
 }
 
-fn banners(facts: &FrameFacts<'_>) -> Vec<Banner> {
+/// What is wrong is told on every page, how the host is limited on the overview.
+fn banners(section: Section, facts: &FrameFacts<'_>) -> Vec<Banner> {
     let health = facts.unhealthy.iter().map(|reason| Banner {
         tone: "bad",
         text: reason.clone(),
         link: Some(("/healthz", "Health")),
     });
-    let limits = (facts.instance.limits == "best_effort").then(|| Banner {
+    let best_effort = section == Section::Overview && facts.instance.limits == "best_effort";
+    let limits = best_effort.then(|| Banner {
         tone: "note",
         text: "Resource limits are best effort on this host: memory, CPU and process limits are \
                stood in for by rlimits. Network, capabilities, seccomp and the read-only root are \

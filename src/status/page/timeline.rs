@@ -26,7 +26,7 @@ pub(crate) struct AttemptLog {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Item {
-    Round(Round),
+    Round(Box<Round>),
     Note(Note),
 }
 
@@ -132,7 +132,7 @@ impl Building {
                 answered.text = words::cut(text, MOST_SHOWN);
                 let key = format!("{}-{}", event.attempt, round);
                 answered.calls = calls(tool_calls, &key);
-                self.log.items.push(Item::Round(answered));
+                self.log.items.push(Item::Round(Box::new(answered)));
             }
             EventKind::ToolStarted { call_id, .. } => {
                 if let Some(call) = self.call(call_id, "asked") {
@@ -167,7 +167,7 @@ impl Building {
     fn ask(&mut self, at: Timestamp, model: &str, round: u32) {
         let mut waiting = self.round(at, model, round);
         waiting.waiting = true;
-        self.log.items.push(Item::Round(waiting));
+        self.log.items.push(Item::Round(Box::new(waiting)));
     }
 
     /// An empty round; takes the place of the same round that was waiting.
@@ -375,7 +375,7 @@ mod tests {
             .items
             .iter()
             .filter_map(|item| match item {
-                Item::Round(round) => Some(round),
+                Item::Round(round) => Some(round.as_ref()),
                 Item::Note(_) => None,
             })
             .collect();
