@@ -1,12 +1,18 @@
 //! `fleet.toml` and the documented environment names, read once into one struct. Refuses values that
 //! it cannot parse; keeps no secrets in text.
 
+mod document;
+mod sources;
 mod state_dir;
+mod table;
+mod value;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use document::document;
+pub use sources::{Environment, Origin, Setting};
 pub use state_dir::StateDir;
 
 /// What happens when a limit flag cannot be enforced on this host.
@@ -44,8 +50,10 @@ pub struct Config {
     pub python_cell_timeout: Option<Duration>,
     /// FLEET_BUDGET_WINDDOWN_FRACTION, in (0, 1]. Default 0.8.
     pub budget_winddown_fraction: f64,
-    /// Warnings from reading: out-of-range values that followed their default, names not read.
+    /// Warnings from reading: out-of-range values and what they became, names that are not read.
     pub warnings: Vec<String>,
+    /// Each value as it was written, and where: what `fleet config show` prints.
+    pub settings: Vec<Setting>,
 }
 
 /// What the command line says over `fleet.toml` and the environment.
@@ -59,12 +67,36 @@ pub struct Overrides {
 pub enum ConfigError {
     #[error("{name}: {value:?} is not {wanted}")]
     Unparsable { name: String, value: String, wanted: &'static str },
+    #[error("{file}: unknown key {key}{hint}")]
+    UnknownKey { file: String, key: String, hint: String },
+    #[error("{file}: not TOML: {message}")]
+    NotToml { file: String, message: String },
+    #[error("cannot read {file}")]
+    Unreadable {
+        file: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("no state directory: set FLEET_STATE_DIR, or HOME")]
+    NoStateDir,
 }
 
 impl Config {
-    /// Reads `fleet.toml` in the state directory and the environment.
+    /// Reads `fleet.toml` and the environment. A value of the environment wins over one of the file;
+    /// the file in the state directory is read instead of the user's, not besides it.
     pub fn read(overrides: Overrides) -> Result<Self, ConfigError> {
-        let _ = overrides;
-        todo!()
+        Self::read_with(overrides, &Environment::of_process())
+    }
+
+    /// Reads with that environment and no other.
+    pub fn read_with(overrides: Overrides, env: &Environment) -> Result<Self, ConfigError> {
+        let state = sources::state_dir(overrides.state, env)?;
+        let mut config = table::defaults(StateDir::new(state));
+        let file = sources::File::find(&config.state, env)?;
+        for key in table::KEYS {
+            sources::apply(&mut config, key, &file, env)?;
+        }
+        config.warnings.extend(sources::names_not_read(env));
+        Ok(config)
     }
 }

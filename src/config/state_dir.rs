@@ -53,6 +53,11 @@ impl StateDir {
         self.root.join("wake")
     }
 
+    /// Touches the wake file, so that a daemon looks at the store at once.
+    pub fn wake(&self) -> std::io::Result<()> {
+        std::fs::write(self.wake_file(), b"")
+    }
+
     /// Held by the one `fleet serve` of this directory.
     pub fn serve_lock(&self) -> PathBuf {
         self.root.join("serve.lock")

@@ -1,0 +1,102 @@
+//! How one configuration value is written. Each reader says which form it accepts.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::LimitsMode;
+
+/// What a value became: taken as written, or out of range and replaced, with the words to say so.
+#[derive(Debug, PartialEq)]
+pub(super) enum Taken<T> {
+    AsWritten(T),
+    Replaced(T, &'static str),
+}
+
+pub(super) const DURATION: &str = "a duration such as 30s, 15m or 4h30m";
+
+/// A duration that is not negative: Go's `4h30m` and the friendlier `4h 30m`. A bare `0` has no unit.
+pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
+    if text.trim() == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed: SignedDuration = text.trim().parse().map_err(|_| DURATION)?;
+    Duration::try_from(parsed).map_err(|_| DURATION)
+}
+
+/// A duration whose zero means that there is no ceiling.
+pub(super) fn ceiling(text: &str) -> Result<Option<Duration>, &'static str> {
+    const WANTED: &str = "a duration such as 30s, 15m or 4h30m, or 0 for no ceiling";
+    let duration = duration(text).map_err(|_| WANTED)?;
+    Ok((!duration.is_zero()).then_some(duration))
+}
+
+pub(super) fn limits(text: &str) -> Result<LimitsMode, &'static str> {
+    match text {
+        "enforced" => Ok(LimitsMode::Enforced),
+        "best_effort" => Ok(LimitsMode::BestEffort),
+        _ => Err("enforced or best_effort"),
+    }
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "an IP address with a port such as 127.0.0.1:8707")
+}
+
+/// A number of runs at once; 0 would never run anything.
+pub(super) fn concurrency(text: &str, default: u32) -> Result<Taken<u32>, &'static str> {
+    match text.parse::<u32>().map_err(|_| "a whole number from 1")? {
+        0 => Ok(Taken::Replaced(default, "must be at least 1")),
+        count => Ok(Taken::AsWritten(count)),
+    }
+}
+
+/// A fraction in (0, 1]: larger ones become 1; zero and less have no nearest value and follow the
+/// default.
+pub(super) fn fraction(text: &str, default: f64) -> Result<Taken<f64>, &'static str> {
+    let value: f64 = text.parse().map_err(|_| "a number above 0 and at most 1")?;
+    if value.is_nan() {
+        return Err("a number above 0 and at most 1");
+    }
+    Ok(if value > 1.0 {
+        Taken::Replaced(1.0, "is above 1")
+    } else if value <= 0.0 {
+        Taken::Replaced(default, "must be above 0")
+    } else {
+        Taken::AsWritten(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_in_both_styles() {
+        let read = |text| duration(text).map(|d| d.as_millis());
+        assert_eq!(read("4h30m"), Ok(16_200_000));
+        assert_eq!(read("4h 30m"), Ok(16_200_000));
+        assert_eq!(read("300ms"), Ok(300));
+        assert_eq!(read("0"), Ok(0));
+        for bad in ["", "soon", "30", "-5s"] {
+            assert_eq!(read(bad), Err(DURATION), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_ceiling_is_written_as_zero() {
+        assert_eq!(ceiling("0"), Ok(None));
+        assert_eq!(ceiling("0s"), Ok(None));
+        assert_eq!(ceiling("4h"), Ok(Some(Duration::from_secs(14_400))));
+    }
+
+    #[test]
+    fn fractions_out_of_range_are_replaced() {
+        assert_eq!(fraction("0.5", 0.8), Ok(Taken::AsWritten(0.5)));
+        assert_eq!(fraction("7", 0.8), Ok(Taken::Replaced(1.0, "is above 1")));
+        assert_eq!(fraction("0", 0.8), Ok(Taken::Replaced(0.8, "must be above 0")));
+        assert!(fraction("nan", 0.8).is_err());
+        assert!(fraction("most", 0.8).is_err());
+    }
+}
