@@ -7,6 +7,7 @@ mod config;
 mod dlq;
 mod doctor;
 mod exit;
+mod follow;
 mod global;
 mod init;
 mod logging;
@@ -15,6 +16,8 @@ mod runs;
 mod sandbox;
 mod sched;
 mod status;
+mod timeline;
+mod visible;
 mod worktree;
 
 use std::process::ExitCode;
