@@ -41,7 +41,10 @@ impl Timeline {
             EventKind::WorktreeReady { path, branch, base_commit, duration_ms } => {
                 let on = branch.as_ref().map_or("no branch".to_owned(), |b| format!("branch {b}"));
                 let (base, took) = (short(base_commit), duration(*duration_ms));
-                (format!("worktree ready: {} from {base}, {took}", visible(&on)), vec![path.clone()])
+                (
+                    format!("worktree ready: {} from {base}, {took}", visible(&on)),
+                    vec![path.clone()],
+                )
             }
             EventKind::SandboxReady { container, runtime, limits, duration_ms, .. } => {
                 alone(format!(
@@ -85,7 +88,10 @@ impl Timeline {
             }
             EventKind::GateChecked { gate, passed, message } => {
                 let how = if *passed { "passed" } else { "sends the work back" };
-                (format!("gate {gate} {how}"), visible(message).lines().map(str::to_owned).collect())
+                (
+                    format!("gate {gate} {how}"),
+                    visible(message).lines().map(str::to_owned).collect(),
+                )
             }
             EventKind::WorkCollected { branch, commit, commits, diff_stat } => {
                 let stat = diff_stat.as_deref().unwrap_or_default();
@@ -96,7 +102,8 @@ impl Timeline {
             }
             EventKind::Warned { message } => alone(format!("warning: {}", visible(message))),
             EventKind::AttemptFinished { outcome, usage, retry_at } => {
-                let next = retry_at.map_or(String::new(), |at| format!("; again at {}", instant(at)));
+                let next =
+                    retry_at.map_or(String::new(), |at| format!("; again at {}", instant(at)));
                 alone(format!("{}{next}; {}", ended(outcome), spent(usage)))
             }
         }
@@ -235,7 +242,12 @@ mod tests {
     fn the_end_of_an_attempt_tells_its_outcome_and_what_follows() {
         let finished = at(EventKind::AttemptFinished {
             outcome: Outcome::failed(OutcomeClass::Transient, "503 from m"),
-            usage: Usage { input_tokens: 10, cached_tokens: 2, estimated: true, ..Usage::default() },
+            usage: Usage {
+                input_tokens: 10,
+                cached_tokens: 2,
+                estimated: true,
+                ..Usage::default()
+            },
             retry_at: Some("2026-03-01T09:01:00Z".parse().expect("an instant")),
         });
         assert_eq!(

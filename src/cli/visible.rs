@@ -27,7 +27,8 @@ pub(super) fn one_line(text: &str, width: usize) -> String {
 }
 
 fn is_hidden(c: char) -> bool {
-    let direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let direction =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     direction || (c.is_control() && c != '\n' && c != '\t')
 }
 
