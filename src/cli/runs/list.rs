@@ -16,9 +16,9 @@ pub(super) struct ListArgs {
     /// Only runs of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only runs in this state
-    #[arg(long, value_parser = parse_state)]
-    state: Option<RunState>,
+    /// Only runs in this state (--state is the state directory)
+    #[arg(long, value_name = "STATE", value_parser = parse_state)]
+    in_state: Option<RunState>,
     /// Only runs due since: an age such as 12h or 7d, or an RFC 3339 instant
     #[arg(long, value_name = "AGE|TIME", value_parser = parse_since)]
     since: Option<Since>,
@@ -40,7 +40,7 @@ enum Since {
 pub(super) async fn run(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
     let filter = RunFilter {
         task: args.task.map(TaskName::new),
-        state: args.state,
+        state: args.in_state,
         since: args.since.map(|since| since.instant(Clock::System.now())).transpose()?,
         limit: args.limit,
         offset: 0,

@@ -57,16 +57,17 @@ fn text(detail: &RunDetail) -> String {
         }
     }
     page.0.push_str(&format!(
-        "\n{} events in the log: fleet runs logs {}\n",
-        detail.events.len(),
-        detail.run.run_id
+        "\nlog: fleet runs logs {} (events: {})\n",
+        detail.run.run_id,
+        detail.events.len()
     ));
     page.0
 }
 
 fn header(page: &mut Page, detail: &RunDetail) {
     let run = &detail.run;
-    let outcome = run.outcome.as_deref().map_or(String::new(), |o| format!(" ({o})"));
+    let outcome = run.outcome.as_deref().filter(|outcome| *outcome != run.state.as_str());
+    let outcome = outcome.map_or(String::new(), |outcome| format!(" ({outcome})"));
     page.0.push_str(&format!("run {}\n", run.run_id));
     page.field("task", run.task.as_str());
     page.field("state", &format!("{}{outcome}", run.state.as_str()));
