@@ -14,7 +14,7 @@ async fn a_replay_starts_afresh_and_keeps_the_log() {
     assert_eq!((&listed[0].run_id, listed[0].dead_letter_attempts), (&run, 1));
     let target = ReplayTarget::Run(run.as_str()[..12].to_owned());
     let replayed = bench.store.replay(target, now()).await.expect("replays");
-    assert_eq!(replayed, [run.clone()]);
+    assert_eq!(replayed, std::slice::from_ref(&run));
     let detail = bench.store.run_detail(run).await.expect("is there");
     assert_eq!(
         (detail.run.state, detail.run.outcome, detail.run.tokens),
