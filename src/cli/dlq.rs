@@ -1,22 +1,26 @@
 //! `fleet dlq`, also `fleet sched dlq`.
 
-use super::{Exit, Failure, Global};
+use super::visible::{instant, one_line};
+use super::{Exit, Failure, Global, print, print_json, table};
 use crate::clock::Clock;
 use crate::run::{RunId, RunState, TaskName};
-use crate::store::{DeadLetterRow, ReplayTarget, Store, StoreError};
+use crate::store::{DeadLetterRow, ReplayTarget, RunFilter, RunRow, Store, StoreError};
+
+/// Characters of a reason in the table.
+const REASON_WIDTH: usize = 80;
 
 /// Reviews and replays dead letters (also `fleet sched dlq`).
 #[derive(Debug, clap::Args)]
 pub struct DlqArgs {
     #[command(subcommand)]
-    verb: DlqVerb,
+    verb: Verb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum DlqVerb {
+enum Verb {
     /// Lists dead letters, the newest first
     List(ListArgs),
-    /// Puts dead letters back to pending with a fresh count of attempts
+    /// Puts dead letters back to pending, with a fresh count of attempts
     Replay(ReplayArgs),
 }
 
@@ -25,10 +29,10 @@ struct ListArgs {
     /// Only those of tasks with this tag
     #[arg(long)]
     tag: Option<String>,
-    /// At most so many
+    /// At most this many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Skip so many
+    /// Leave out this many of the newest
     #[arg(long, default_value_t = 0)]
     offset: u32,
     /// JSON instead of a table
@@ -38,150 +42,149 @@ struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 struct ReplayArgs {
-    /// A run (an unambiguous beginning of its id is enough), or a task: its newest dead letter
-    #[arg(value_name = "RUN|TASK")]
-    what: Option<String>,
     #[command(flatten)]
-    many: Many,
-    /// Print what would be replayed, and change nothing
+    which: Which,
+    /// Name what would be replayed, and do nothing
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
-#[group(multiple = false, conflicts_with = "what")]
-struct Many {
+#[group(required = true, multiple = false)]
+struct Which {
+    /// A run's id or the beginning of it, or a task: its newest dead letter
+    #[arg(value_name = "RUN|TASK")]
+    one: Option<String>,
     /// Every dead letter
     #[arg(long)]
     all: bool,
-    /// Every dead letter of tasks with this tag
+    /// Those of tasks with this tag
     #[arg(long)]
     tag: Option<String>,
 }
 
 /// Carries out the verb.
 pub fn run(args: DlqArgs, global: &Global) -> Result<Exit, Failure> {
-    match args.verb {
-        DlqVerb::List(args) => list(args, global),
-        DlqVerb::Replay(args) => replay(args, global),
-    }
+    global.block_on(async {
+        match args.verb {
+            Verb::List(args) => list(args, global).await,
+            Verb::Replay(args) => replay(args, global).await,
+        }
+    })?
 }
 
-fn list(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = global.store()?;
-    let rows = global.block_on(store.dead_letters(args.tag, args.limit, args.offset))??;
+async fn list(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
+    let rows = match global.existing_store()? {
+        Some(store) => store.dead_letters(args.tag, args.limit, args.offset).await?,
+        None => Vec::new(),
+    };
     if args.json {
-        super::print_json(&rows)?;
-        return Ok(Exit::Ok);
+        print_json(&rows)?;
+    } else if rows.is_empty() {
+        print("no dead letters")?;
+    } else {
+        print(&letters_table(&rows))?;
     }
-    if rows.is_empty() {
-        super::print("no dead letters")?;
-        return Ok(Exit::Ok);
-    }
-    let mut table = super::table(&["RUN", "TASK", "SINCE (UTC)", "ATTEMPTS", "REASON"]);
-    for row in &rows {
+    Ok(Exit::Ok)
+}
+
+fn letters_table(rows: &[DeadLetterRow]) -> String {
+    let mut table = table(&["RUN", "TASK", "SINCE", "TRIES", "TAGS", "REASON"]);
+    for row in rows {
         table.add_row([
             row.run_id.to_string(),
             row.task.to_string(),
-            super::runs::time(row.dead_lettered_at),
+            instant(row.dead_lettered_at),
             row.dead_letter_attempts.to_string(),
-            super::runs::plain_line(&row.dead_letter_reason),
+            row.tags.join(","),
+            one_line(&row.dead_letter_reason, REASON_WIDTH),
         ]);
     }
-    super::print(&table.to_string())?;
-    Ok(Exit::Ok)
+    table.trim_fmt()
 }
 
-fn replay(args: ReplayArgs, global: &Global) -> Result<Exit, Failure> {
-    let store = global.store()?;
-    let target = |store: Store| async move { choose(&store, args.what, args.many).await };
-    let target = global.block_on(target(store.clone()))??;
-    let runs = if args.dry_run {
-        global.block_on(would_replay(&store, &target))??
-    } else {
-        let runs = global.block_on(store.replay(target, Clock::System.now()))??;
-        wake(global);
-        runs
+async fn replay(args: ReplayArgs, global: &Global) -> Result<Exit, Failure> {
+    let Some(store) = global.existing_store()? else {
+        return Err(nothing("there are no dead letters".to_owned()));
     };
-    let done = if args.dry_run { "would replay" } else { "replayed" };
-    for run in &runs {
-        super::print(&format!("{done} {run}"))?;
+    let target = target(&args.which, &store).await?;
+    let found = candidates(&store, &target).await?;
+    if found.is_empty() {
+        return Err(nothing(absent(&target)));
     }
-    if runs.is_empty() {
-        super::print("no dead letters to replay")?;
+    if args.dry_run {
+        found.iter().try_for_each(|run| print(&format!("would replay {run}")))?;
+        return Ok(Exit::Ok);
     }
+    let replayed = store.replay(target, Clock::System.now()).await?;
+    global.config.state.wake().map_err(|error| {
+        let path = global.config.state.wake_file();
+        let message = format!("replayed, but cannot touch {}: {error}", path.display());
+        Failure::new(Exit::Io, message).hint("a running fleet serve takes them at its next look")
+    })?;
+    replayed.iter().try_for_each(|run| print(&format!("replayed {run}: it is pending")))?;
     Ok(Exit::Ok)
 }
 
-/// The replay is committed whether or not a daemon can be told: it looks at the store by itself too.
-fn wake(global: &Global) {
-    if let Err(error) = global.config.state.wake() {
-        tracing::warn!(error = %error, "cannot touch the wake file: a daemon starts the replay late");
+async fn target(which: &Which, store: &Store) -> Result<ReplayTarget, Failure> {
+    match (&which.one, &which.tag) {
+        (Some(one), _) => match store.find_run(one.clone()).await {
+            Ok(run) => Ok(ReplayTarget::Run(run.to_string())),
+            Err(StoreError::RunNotFound(_)) => Ok(ReplayTarget::Task(TaskName::new(one))),
+            Err(error) => Err(error.into()),
+        },
+        (None, Some(tag)) => Ok(ReplayTarget::Tag(tag.clone())),
+        (None, None) => Ok(ReplayTarget::All),
     }
 }
 
-/// A task's exact name wins over the beginning of a run's id.
-async fn choose(store: &Store, what: Option<String>, many: Many) -> Result<ReplayTarget, Failure> {
-    if let Some(tag) = many.tag {
-        return Ok(ReplayTarget::Tag(tag));
-    }
-    if many.all {
-        return Ok(ReplayTarget::All);
-    }
-    let what = what.ok_or_else(|| {
-        Failure::new(Exit::Usage, "nothing to replay is given")
-            .hint("give a run or a task, or --all, or --tag TAG; fleet dlq list shows them")
-    })?;
-    let task = TaskName::new(&what);
-    if store.latest_run(task.clone()).await?.is_some() {
-        return Ok(ReplayTarget::Task(task));
-    }
-    match store.find_run(what.clone()).await {
-        Ok(run) => Ok(ReplayTarget::Run(run.to_string())),
-        Err(StoreError::RunNotFound(_)) => Err(Failure::new(
-            Exit::Usage,
-            format!("no run and no task with a run is called {what:?}"),
-        )
-        .hint("fleet dlq list shows the dead letters")),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What [`Store::replay`] would answer.
-async fn would_replay(store: &Store, target: &ReplayTarget) -> Result<Vec<RunId>, Failure> {
-    let all = async |tag| store.dead_letters(tag, u32::MAX, 0).await;
-    let ids = |rows: Vec<DeadLetterRow>| rows.into_iter().map(|row| row.run_id).collect();
+/// What the target names now. Refuses a run that is not dead.
+async fn candidates(store: &Store, target: &ReplayTarget) -> Result<Vec<RunId>, Failure> {
     match target {
         ReplayTarget::Run(id) => {
-            let run = store.run(store.find_run(id.clone()).await?).await?;
-            match run.state {
-                RunState::DeadLettered | RunState::Error => Ok(vec![run.run_id]),
-                other => Err(StoreError::WrongState {
-                    run_id: run.run_id,
-                    state: other.as_str(),
+            let row = store.run(RunId::new(id)).await?;
+            match row.state {
+                RunState::DeadLettered | RunState::Error => Ok(vec![row.run_id]),
+                state => Err(StoreError::WrongState {
+                    run_id: row.run_id,
+                    state: state.as_str(),
                     needed: "dead_lettered",
                 }
                 .into()),
             }
         }
-        ReplayTarget::Task(task) => newest_failed(store, task).await.map(|run| vec![run]),
-        ReplayTarget::All => Ok(ids(all(None).await?)),
-        ReplayTarget::Tag(tag) => Ok(ids(all(Some(tag.clone())).await?)),
+        ReplayTarget::Task(task) => {
+            let dead = newest(store, task, RunState::DeadLettered).await?;
+            let broken = newest(store, task, RunState::Error).await?;
+            let newest = dead.into_iter().chain(broken).max_by_key(|row| row.due);
+            Ok(newest.map(|row| row.run_id).into_iter().collect())
+        }
+        ReplayTarget::All => all(store, None).await,
+        ReplayTarget::Tag(tag) => all(store, Some(tag.clone())).await,
     }
 }
 
-async fn newest_failed(store: &Store, task: &TaskName) -> Result<RunId, Failure> {
-    let mut newest = None;
-    for state in [RunState::DeadLettered, RunState::Error] {
-        let filter = crate::store::RunFilter {
-            task: Some(task.clone()),
-            state: Some(state),
-            limit: 1,
-            ..Default::default()
-        };
-        newest = newest.max(store.runs(filter).await?.pop().map(|row| (row.due, row.run_id)));
+async fn newest(store: &Store, task: &TaskName, state: RunState) -> Result<Vec<RunRow>, Failure> {
+    let (task, state) = (Some(task.clone()), Some(state));
+    Ok(store.runs(RunFilter { task, state, limit: 1, ..RunFilter::default() }).await?)
+}
+
+async fn all(store: &Store, tag: Option<String>) -> Result<Vec<RunId>, Failure> {
+    let rows = store.dead_letters(tag, u32::MAX, 0).await?;
+    Ok(rows.into_iter().map(|row| row.run_id).collect())
+}
+
+fn absent(target: &ReplayTarget) -> String {
+    match target {
+        ReplayTarget::Run(name) => format!("no dead letter is run {name}"),
+        ReplayTarget::Task(name) => {
+            format!("no run begins with {name}, and no task {name} has a dead letter")
+        }
+        ReplayTarget::All => "there are no dead letters".to_owned(),
+        ReplayTarget::Tag(tag) => format!("no dead letter has the tag {tag}"),
     }
-    newest
-        .map(|(_, run)| run)
-        .ok_or_else(|| Failure::new(Exit::Usage, format!("task {task} has no dead letter")))
+}
+
+fn nothing(message: String) -> Failure {
+    Failure::new(Exit::Usage, message).hint("fleet dlq list shows what can be replayed")
 }

@@ -10,8 +10,8 @@ use crate::store::{Store, StoreError};
 /// Flags that every verb takes.
 #[derive(Debug, clap::Args)]
 pub(super) struct GlobalArgs {
-    /// The state directory [default: $XDG_STATE_HOME/fleet or ~/.local/state/fleet]
-    #[arg(long, global = true, env = "FLEET_STATE_DIR", value_name = "DIR")]
+    /// The state directory [default: $FLEET_STATE_DIR, $XDG_STATE_HOME/fleet or ~/.local/state/fleet]
+    #[arg(long, global = true, value_name = "DIR")]
     state: Option<PathBuf>,
 }
 
@@ -20,18 +20,33 @@ pub(super) struct GlobalArgs {
 pub struct Global {
     pub config: Config,
     pub redactor: Redactor,
+    /// Whether `--state` chose the state directory.
+    pub(super) state_by_flag: bool,
 }
 
 impl Global {
     pub(super) fn new(args: GlobalArgs) -> Result<Self, Failure> {
+        let state_by_flag = args.state.is_some();
         let config = Config::read(Overrides { state: args.state })
             .map_err(|error| Failure::from_error(Exit::Problems, &error))?;
-        Ok(Global { config, redactor: Redactor::default() })
+        Ok(Global { config, redactor: Redactor::default(), state_by_flag })
     }
 
     /// Opens the store.
     pub fn store(&self) -> Result<Store, Failure> {
         Store::open(&self.config.state.database(), self.redactor.clone()).map_err(Failure::from)
+    }
+
+    /// Opens the store if there is one: verbs that only read make nothing.
+    pub(super) fn existing_store(&self) -> Result<Option<Store>, Failure> {
+        let path = self.config.state.database();
+        match path.try_exists() {
+            Ok(true) => self.store().map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => {
+                Err(Failure::new(Exit::Io, format!("cannot look for {}: {error}", path.display())))
+            }
+        }
     }
 
     /// Runs a future to its end on a small runtime of its own.

@@ -7,6 +7,7 @@ mod config;
 mod dlq;
 mod doctor;
 mod exit;
+mod follow;
 mod global;
 mod init;
 mod logging;
@@ -18,7 +19,8 @@ mod sandbox;
 mod sched;
 mod serve;
 mod status;
-mod task;
+mod timeline;
+mod visible;
 mod worktree;
 
 use std::process::ExitCode;

@@ -1,167 +1,90 @@
-//! `fleet runs`.
+//! `fleet runs`: what ran, how it ended and what it left. Reads only; makes no state directory.
 
 mod artifacts;
-pub(super) mod follow;
-mod render;
+mod list;
 mod show;
 
-use jiff::{SpanRelativeTo, Timestamp};
-
+use super::follow::{self, Style};
 use super::{Exit, Failure, Global};
-use crate::clock::Clock;
-use crate::run::{RunState, TaskName};
-use crate::store::{RunFilter, RunRow};
-
-pub(super) use render::{plain_line, time};
+use crate::run::RunId;
+use crate::store::{Store, StoreError};
 
 /// Shows runs, their logs and artifacts.
 #[derive(Debug, clap::Args)]
 pub struct RunsArgs {
     #[command(subcommand)]
-    verb: RunsVerb,
+    verb: Verb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum RunsVerb {
+enum Verb {
     /// Lists runs, the newest due first
-    List(ListArgs),
-    /// Shows one run: attempts, spending, artifacts, branch and seal
+    List(list::ListArgs),
+    /// Shows one run whole
     Show {
-        #[command(flatten)]
-        one: One,
+        /// The run's id, or the beginning of it
+        id: String,
+        /// JSON instead of text
+        #[arg(long)]
+        json: bool,
     },
     /// Prints a run's session log
     Logs {
-        #[command(flatten)]
-        one: One,
-        /// Go on until the run ends
+        /// The run's id, or the beginning of it
+        id: String,
+        /// Go on until the run has ended
         #[arg(short, long)]
         follow: bool,
+        /// One JSON object a line, with whole outputs
+        #[arg(long)]
+        json: bool,
     },
-    /// Lists what a run published
-    Artifacts {
-        #[command(flatten)]
-        one: One,
-        /// Copy the files into this directory; nothing is overwritten
-        #[arg(long, value_name = "DIR")]
-        save: Option<std::path::PathBuf>,
-    },
-}
-
-/// One run, and how to print it.
-#[derive(Debug, clap::Args)]
-struct One {
-    /// The run; an unambiguous beginning of its id is enough
-    #[arg(value_name = "RUN")]
-    id: String,
-    /// JSON instead of text
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-struct ListArgs {
-    /// Only runs of this task
-    #[arg(long)]
-    task: Option<String>,
-    /// Only runs in this state, for example running or dead_lettered
-    // Not `--state`: that is the state directory, everywhere.
-    #[arg(long, value_name = "STATE", value_parser = parse_state)]
-    status: Option<RunState>,
-    /// Only runs due since then: an age such as 12h or 7d, or an RFC 3339 time
-    #[arg(long, value_name = "AGE|TIME")]
-    since: Option<String>,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
-    /// JSON instead of a table
-    #[arg(long)]
-    json: bool,
+    /// Lists a run's artifacts, or copies them
+    Artifacts(artifacts::ArtifactsArgs),
 }
 
 /// Carries out the verb.
 pub fn run(args: RunsArgs, global: &Global) -> Result<Exit, Failure> {
-    match args.verb {
-        RunsVerb::List(args) => list(args, global),
-        RunsVerb::Show { one } => show::run(one, global),
-        RunsVerb::Logs { one, follow } => logs(one, follow, global),
-        RunsVerb::Artifacts { one, save } => artifacts::run(one, save, global),
-    }
-}
-
-fn parse_state(text: &str) -> Result<RunState, String> {
-    RunState::parse(text).ok_or_else(|| {
-        let names = RunState::ALL.map(RunState::as_str).join(", ");
-        format!("the states are {names}")
-    })
-}
-
-fn since(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
-    let from_age = || {
-        let span: jiff::Span = text.parse().ok()?;
-        let age = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-        now.checked_sub(age.abs()).ok()
-    };
-    text.parse().ok().or_else(from_age).ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("--since {text:?} is neither an age nor a time"))
-            .hint("write an age such as 12h or 7d, or a time such as 2026-01-31T08:00:00Z")
-    })
-}
-
-fn list(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
-    let since = args.since.map(|text| since(&text, Clock::System.now())).transpose()?;
-    let filter = RunFilter {
-        task: args.task.map(TaskName::new),
-        state: args.status,
-        since,
-        limit: args.limit,
-        offset: 0,
-    };
-    let rows = global.block_on(global.store()?.runs(filter))??;
-    if args.json {
-        super::print_json(&rows)?
-    } else {
-        super::print(&list_text(&rows))?
-    }
-    Ok(Exit::Ok)
-}
-
-fn list_text(rows: &[RunRow]) -> String {
-    if rows.is_empty() {
-        return "no runs".to_owned();
-    }
-    let mut table = super::table(&[
-        "RUN",
-        "TASK",
-        "DUE (UTC)",
-        "STATE",
-        "OUTCOME",
-        "ATTEMPTS",
-        "COST",
-        "REASON",
-    ]);
-    for row in rows {
-        table.add_row([
-            row.run_id.to_string(),
-            row.task.to_string(),
-            time(row.due),
-            row.state.as_str().to_owned(),
-            row.outcome.clone().unwrap_or_default(),
-            row.attempts.to_string(),
-            format!("${:.4}", row.cost_usd),
-            plain_line(row.reason.as_deref().unwrap_or_default()),
-        ]);
-    }
-    table.to_string()
-}
-
-fn logs(one: One, follow: bool, global: &Global) -> Result<Exit, Failure> {
-    let store = global.store()?;
     global.block_on(async {
-        let run = store.find_run(one.id).await?;
-        let style = if one.json { follow::Style::JsonLines } else { follow::Style::Text };
-        let until = if follow { follow::Until::RunEnds } else { follow::Until::LogEnds };
-        follow::print_events(&store, &run, style, until).await
-    })??;
-    Ok(Exit::Ok)
+        match args.verb {
+            Verb::List(args) => list::run(args, global).await,
+            Verb::Show { id, json } => {
+                let (store, run) = find(global, &id).await?;
+                show::print_run(&store.run_detail(run).await?, json)
+            }
+            Verb::Logs { id, follow, json } => {
+                let (store, run) = find(global, &id).await?;
+                let style = if json { Style::JsonLines } else { Style::Timeline };
+                if follow {
+                    follow::follow(&store, &run, style).await?;
+                } else {
+                    follow::recorded(&store, &run, style).await?;
+                }
+                Ok(Exit::Ok)
+            }
+            Verb::Artifacts(args) => {
+                let (store, run) = find(global, &args.id).await?;
+                let detail = store.run_detail(run).await?;
+                artifacts::run(&args, &detail, &global.config.state)
+            }
+        }
+    })?
+}
+
+/// The store, and the run that an id or the beginning of one names.
+async fn find(global: &Global, id: &str) -> Result<(Store, RunId), Failure> {
+    let absent = StoreError::RunNotFound(id.to_owned());
+    let found = match global.existing_store()? {
+        Some(store) => store.find_run(id.to_owned()).await.map(|run| (store, run)),
+        None => Err(absent),
+    };
+    found.map_err(|error| match error {
+        StoreError::RunNotFound(_) => {
+            let root = global.config.state.root().display();
+            Failure::from(error).hint(format!(
+                "fleet runs list shows the runs of {root}; another state directory: --state DIR"
+            ))
+        }
+        error => error.into(),
+    })
 }

@@ -23,6 +23,17 @@ value is replaced as its line says, with a warning. Durations are written `30s`,
 |---|---|---|---|
 ";
 
+const LOGS: &str = "
+Two variables that `fleet.toml` does not know say how fleet logs to standard error: `FLEET_LOG` picks
+what is logged, in the syntax of `RUST_LOG` (default `info`), and `FLEET_LOG_FORMAT=json` writes one
+JSON object a line.
+";
+
+/// What a key of `fleet.toml` is for.
+pub fn meaning(key: &str) -> &'static str {
+    KEYS.iter().find(|known| known.toml == key).map_or("", |known| known.meaning)
+}
+
 /// The text of `docs/configuration.md`.
 pub fn document() -> String {
     let mut text = HEAD.to_owned();
@@ -33,6 +44,7 @@ pub fn document() -> String {
         };
         text += &format!("| `{}` | `{}` | {default} | {} |\n", key.toml, key.env, key.meaning);
     }
+    text += LOGS;
     let names = CHAT_ONLY.map(|prefix| format!("`{prefix}*`")).join(", ");
     text += &format!(
         "\nNot read, because fleet has no chat: {names}. `fleet config show` says so when one is set.\n"

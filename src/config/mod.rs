@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use document::document;
+pub use document::{document, meaning};
 pub use sources::{Environment, Origin, Setting};
 pub use state_dir::StateDir;
 

@@ -3,6 +3,7 @@
 
 mod artifact;
 mod cancel;
+mod document;
 mod event;
 mod ids;
 mod outcome;
@@ -13,6 +14,7 @@ mod usage;
 
 pub use artifact::Artifact;
 pub use cancel::{Cancel, CancelReason};
+pub use document::outcomes_document;
 pub use event::{Event, EventKind, LoggedCall, SealLine};
 pub use ids::{AttemptNo, BootId, CommitId, FencingToken, RunId, TaskName};
 pub use outcome::{DeadLetterClass, Outcome, OutcomeClass};

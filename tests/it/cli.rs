@@ -1,1 +1,6 @@
-//! Behaviour of `cli`.
+//! Behaviour of the command line: the real binary with an empty environment.
+
+mod bench;
+mod config;
+mod dlq;
+mod runs;

@@ -1,1 +1,9 @@
-//! Behaviour of `store`.
+//! Behaviour of `store`, on real files.
+
+mod bench;
+mod claims;
+mod finish;
+mod occurrences;
+mod opening;
+mod replay;
+mod secrets;

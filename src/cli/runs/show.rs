@@ -1,87 +1,173 @@
 //! `fleet runs show`.
 
-use super::super::{Exit, Failure, Global};
-use super::One;
-use super::render::{last_line, plain_line, time};
-use crate::run::SealLine;
-use crate::store::RunDetail;
+use serde::Deserialize;
 
-pub(super) fn run(one: One, global: &Global) -> Result<Exit, Failure> {
-    let store = global.store()?;
-    let detail = global.block_on(async {
-        let run = store.find_run(one.id).await?;
-        store.run_detail(run).await
-    })??;
-    if one.json {
-        super::super::print_json(&detail)?;
+use crate::cli::timeline::{short, spent};
+use crate::cli::visible::{duration, instant, one_line, visible};
+use crate::cli::{Exit, Failure, print, print_json};
+use crate::run::SealLine;
+use crate::store::{ArtifactRow, AttemptRow, RunDetail};
+
+/// Characters of the answer that are shown.
+const ANSWER: usize = 4000;
+
+/// The part of a stored seal report that people are shown.
+#[derive(Debug, Deserialize)]
+struct Seal {
+    limits: String,
+    runtime: String,
+    #[serde(default)]
+    lines: Vec<SealLine>,
+}
+
+pub(super) fn print_run(detail: &RunDetail, json: bool) -> Result<Exit, Failure> {
+    if json {
+        print_json(detail)?;
     } else {
-        super::super::print(&text(&detail))?;
+        print(text(detail).trim_end())?;
     }
     Ok(Exit::Ok)
 }
 
 fn text(detail: &RunDetail) -> String {
-    let run = &detail.run;
-    let mut text = last_line(run);
-    text += &format!("\n  task {}, due {}, by {}", run.task, time(run.due), run.trigger);
-    for (name, value) in
-        [("bundle", &run.bundle_commit), ("branch", &run.branch), ("commit", &run.commit)]
-    {
-        if let Some(value) = value {
-            text += &format!("\n  {name} {value}");
-        }
-    }
-    let usage = &detail.usage;
-    let guess = if usage.estimated { ", in part estimated" } else { "" };
-    text += &format!(
-        "\n  spent {}: {} tokens in, {} cached, {} out{guess}",
-        usage.cost_nano_usd, usage.input_tokens, usage.cached_tokens, usage.output_tokens
-    );
-    text += &attempts(detail);
-    if let Some(answer) = &detail.answer {
-        text += &format!("\n  answer: {}", plain_line(answer));
-    }
-    for file in &detail.artifacts {
-        text += &format!(
-            "\n  artifact {}: {} ({} bytes)",
-            file.number,
-            plain_line(&file.name),
-            file.size
-        );
-    }
-    text += &seal(detail);
-    text + &format!("\n  log: fleet runs logs {}", run.run_id)
-}
-
-fn attempts(detail: &RunDetail) -> String {
-    let mut text = String::new();
+    let mut page = Page::default();
+    header(&mut page, detail);
     for attempt in &detail.attempt_list {
-        let end = attempt.finished_at.map_or("still running".to_owned(), time);
-        let outcome = attempt.outcome.as_deref().unwrap_or("no outcome yet");
-        let cost = attempt.usage.cost_nano_usd;
-        let start = time(attempt.started_at);
-        text += &format!("\n  attempt {}: {start} to {end}, {outcome}, {cost}", attempt.attempt);
-        if let Some(reason) = attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
-            text += &format!(": {}", plain_line(reason));
+        page.section(&format!("attempt {}", attempt.attempt));
+        attempt_lines(&mut page, attempt);
+    }
+    if !detail.artifacts.is_empty() {
+        page.section("artifacts");
+        detail.artifacts.iter().for_each(|artifact| page.line(&artifact_line(artifact)));
+        page.line(&format!("copy them: fleet runs artifacts {} --save DIR", detail.run.run_id));
+    }
+    if let Some(stat) = &detail.diff_stat {
+        page.section("changes");
+        page.block(stat);
+    }
+    if let Some(seal) = &detail.seal {
+        page.section("seal");
+        seal_lines(&mut page, seal);
+    }
+    if let Some(answer) = &detail.answer {
+        page.section("answer");
+        page.block(&answer.chars().take(ANSWER).collect::<String>());
+        if answer.chars().nth(ANSWER).is_some() {
+            page.line("… (fleet runs show --json has it whole)");
         }
     }
-    text
+    page.0.push_str(&format!(
+        "\nlog: fleet runs logs {} (events: {})\n",
+        detail.run.run_id,
+        detail.events.len()
+    ));
+    page.0
 }
 
-/// The seal in one line, and each property that does not hold.
-fn seal(detail: &RunDetail) -> String {
-    let Some(report) = &detail.seal else { return "\n  seal: not reported".to_owned() };
-    let lines = report.get("lines").unwrap_or(report).clone();
-    let Ok(lines) = serde_json::from_value::<Vec<SealLine>>(lines) else {
-        return "\n  seal: see --json".to_owned();
-    };
-    let holding = lines.iter().filter(|line| line.holds).count();
-    let limits = detail.run.limits.as_deref().unwrap_or("unknown");
-    let mut text =
-        format!("\n  seal: {holding} of {} properties hold, limits {limits}", lines.len());
-    for line in lines.iter().filter(|line| !line.holds) {
-        let (wanted, seen) = (plain_line(&line.wanted), plain_line(&line.seen));
-        text += &format!("\n    {}: wanted {wanted}, seen {seen}", plain_line(&line.property));
+fn header(page: &mut Page, detail: &RunDetail) {
+    let run = &detail.run;
+    let outcome = run.outcome.as_deref().filter(|outcome| *outcome != run.state.as_str());
+    let outcome = outcome.map_or(String::new(), |outcome| format!(" ({outcome})"));
+    page.0.push_str(&format!("run {}\n", run.run_id));
+    page.field("task", run.task.as_str());
+    page.field("state", &format!("{}{outcome}", run.state.as_str()));
+    page.optional("reason", run.reason.as_deref());
+    page.field("due", &format!("{}, by {}", instant(run.due), run.trigger));
+    page.optional("retry at", run.retry_at.map(instant).as_deref());
+    page.field("attempts", &run.attempts.to_string());
+    page.field("spent", &spent(&detail.usage));
+    page.optional("bundle", run.bundle_commit.as_deref().map(short));
+    page.optional("branch", run.branch.as_deref());
+    page.optional("commit", run.commit.as_deref());
+    if run.limits.as_deref() == Some("best_effort") {
+        page.field(
+            "limits",
+            "best_effort: memory, CPU and process limits were rlimits, not enforced by a control group",
+        );
+    } else {
+        page.optional("limits", run.limits.as_deref());
     }
-    text
+}
+
+fn attempt_lines(page: &mut Page, attempt: &AttemptRow) {
+    let outcome = attempt.outcome.as_deref().unwrap_or("not ended");
+    let reason = attempt.reason.as_deref().filter(|reason| !reason.is_empty());
+    page.field("outcome", &reason.map_or(outcome.to_owned(), |why| format!("{outcome}: {why}")));
+    let took = attempt.finished_at.map(|finished| {
+        let millis = finished.duration_since(attempt.started_at).as_millis();
+        duration(u64::try_from(millis).unwrap_or_default())
+    });
+    let took = took.map_or(String::new(), |took| format!(", took {took}"));
+    page.field("started", &format!("{}{took}", instant(attempt.started_at)));
+    if attempt.finished_at.is_some() {
+        page.field("spent", &spent(&attempt.usage));
+    }
+    page.optional("model", attempt.model.as_deref());
+    page.optional("repository", attempt.repo.as_deref());
+    page.optional("worktree", attempt.worktree.as_deref());
+    page.optional("branch", attempt.branch.as_deref());
+    page.optional("base", attempt.base_commit.as_deref().map(short));
+    page.optional("container", attempt.container.as_deref());
+}
+
+/// One artifact, in one line.
+pub(super) fn artifact_line(artifact: &ArtifactRow) -> String {
+    let about = artifact.description.as_deref().map_or(String::new(), |d| format!(": {d}"));
+    format!(
+        "{} {} ({} bytes){}",
+        artifact.number,
+        one_line(&artifact.name, 120),
+        artifact.size,
+        one_line(&about, 200)
+    )
+}
+
+/// Each property that was read back; one that does not hold is marked.
+fn seal_lines(page: &mut Page, seal: &serde_json::Value) {
+    let Ok(seal) = Seal::deserialize(seal) else {
+        page.line("recorded in a form that this fleet does not know: see --json");
+        return;
+    };
+    let failed = seal.lines.iter().filter(|line| !line.holds).count();
+    let sum = match (seal.lines.len(), failed) {
+        (0, _) => "no property was recorded".to_owned(),
+        (all, 0) => format!("all {all} properties hold"),
+        (all, failed) => format!("{failed} of {all} properties do not hold"),
+    };
+    page.line(&format!("{}, limits {}: {sum}", seal.runtime, seal.limits));
+    for SealLine { property, wanted, seen, holds } in &seal.lines {
+        page.line(&if *holds {
+            format!("  ok   {property}: {seen}")
+        } else {
+            format!("  FAIL {property}: {seen}, wanted {wanted}")
+        });
+    }
+}
+
+/// The text under way.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn section(&mut self, name: &str) {
+        self.0.push_str(&format!("\n{name}\n"));
+    }
+
+    fn line(&mut self, text: &str) {
+        self.0.push_str(&format!("  {}\n", visible(text)));
+    }
+
+    fn block(&mut self, text: &str) {
+        text.lines().for_each(|line| self.line(line));
+    }
+
+    fn field(&mut self, name: &str, value: &str) {
+        self.line(&format!("{name:<11}{value}"));
+    }
+
+    fn optional(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+    }
 }
