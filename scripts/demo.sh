@@ -56,21 +56,23 @@ subprocess.run(["git", "-C", repo, "log", "--stat", "-n", "2", run["branch"]], c
 step "status page"
 # A daemon that is there already is left alone: a second one on the same state refuses to start.
 setsid nohup fleet serve --bundle "$bundle" >>"$state/serve.log" 2>&1 </dev/null &
-page=$(fleet config show --json | python3 -c 'import json,sys; print(next(r["value"] for r in json.load(sys.stdin) if r["key"] == "serve.listen"))')
-if ! python3 - "http://$page/readyz" <<'END'
-import sys, time, urllib.request
+if ! page=$(python3 - "$state/serve.lock" <<'END'
+import re, sys, time, urllib.request
 for _ in range(100):
     try:
-        urllib.request.urlopen(sys.argv[1], timeout=1)
+        page = re.search(r"http://\S+/", open(sys.argv[1]).read())[0]
+        urllib.request.urlopen(page + "readyz", timeout=1)
+        print(page)
         break
-    except OSError:
+    except (OSError, TypeError):
         time.sleep(0.1)
 else:
     sys.exit(1)
 END
+)
 then
-    echo "the daemon did not answer on http://$page/: see $state/serve.log" >&2
+    echo "the daemon did not answer: see $state/serve.log" >&2
     exit 1
 fi
-echo "http://$page/runs/$run shows the run; http://$page/ all tasks"
+echo "${page}runs/$run shows the run; $page all tasks"
 echo "the daemon ($(head -1 "$state/serve.lock")) logs to $state/serve.log; stop it with: kill -TERM PID"

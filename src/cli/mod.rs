@@ -19,6 +19,7 @@ mod sandbox;
 mod sched;
 mod serve;
 mod status;
+mod task;
 mod timeline;
 mod visible;
 mod worktree;

@@ -45,7 +45,9 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         .await
         .map_err(|error| Failure::from_error(Exit::Conflict, &error).hint(error.hint()))?;
     super::make_state_dir(&config.state)?;
-    let _lock = ServeLock::acquire(&config.state, clock.now()).map_err(|error| {
+    let address = listener.local_addr().map_or(config.listen, |address| address);
+    let page_url = format!("http://{address}/");
+    let _lock = ServeLock::acquire(&config.state, clock.now(), &page_url).map_err(|error| {
         Failure::from_error(Exit::Conflict, &error).hint(
             "stop it first (kill -TERM with that pid), or give this one its own --state directory",
         )
@@ -65,7 +67,7 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         super::page::context(&context, bundles.subscribe(), heartbeat.clone()),
         page_stop.clone(),
     ));
-    info!(page = %format!("http://{}/", context.config.listen), "the status page is up");
+    info!(page = page_url, "the status page is up");
     let signals = signals()
         .map_err(|error| Failure::new(Exit::Io, format!("cannot listen for signals: {error}")))?;
     let service = Service::new(context.clone(), bundles, wake, signals, heartbeat);

@@ -152,7 +152,7 @@ fn text(report: &Report) -> String {
     let failed = report.failed_lately.iter().filter(|run| !letters.contains(run.run_id.as_str()));
     section(&mut lines, "failed in the last 24 h", failed.map(run_line));
     let letters = report.dead_letters.iter().map(|letter| {
-        let reason = super::runs::plain_line(&letter.dead_letter_reason);
+        let reason = super::visible::one_line(&letter.dead_letter_reason, 120);
         format!("{}  {}  {reason}", letter.run_id, letter.task)
     });
     section(&mut lines, "dead letters", letters);
@@ -172,6 +172,6 @@ fn section(lines: &mut Vec<String>, title: &str, rows: impl Iterator<Item = Stri
 }
 
 fn run_line(run: &RunRow) -> String {
-    let reason = super::runs::plain_line(run.reason.as_deref().unwrap_or_default());
+    let reason = super::visible::one_line(run.reason.as_deref().unwrap_or_default(), 120);
     format!("{}  {}  {}  {reason}", run.run_id, run.task, run.state.as_str()).trim_end().to_owned()
 }

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::runs::follow;
-use super::{Exit, Failure, Global, logging};
+use super::{Exit, Failure, Global, follow, logging};
 use crate::bundle::{self, Bundle, Revision, Task};
 use crate::clock::Clock;
 use crate::run::{Cancel, CancelReason, RunState, TaskName};

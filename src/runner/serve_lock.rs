@@ -21,8 +21,12 @@ pub enum ServeLockError {
 }
 
 impl ServeLock {
-    /// Takes the lock, or says who has it.
-    pub fn acquire(state: &StateDir, started: jiff::Timestamp) -> Result<Self, ServeLockError> {
+    /// Takes the lock, or says who has it. `page` is where the holder's status page is.
+    pub fn acquire(
+        state: &StateDir,
+        started: jiff::Timestamp,
+        page: &str,
+    ) -> Result<Self, ServeLockError> {
         let path = state.serve_lock();
         let io_error = |source| ServeLockError::Io { path: path.display().to_string(), source };
         let mut file = OpenOptions::new()
@@ -46,7 +50,7 @@ impl ServeLock {
         }
         file.set_len(0).map_err(io_error)?;
         file.rewind().map_err(io_error)?;
-        writeln!(file, "pid {} since {started}", std::process::id()).map_err(io_error)?;
+        writeln!(file, "pid {} since {started}, {page}", std::process::id()).map_err(io_error)?;
         Ok(ServeLock { _locked: file })
     }
 
@@ -66,11 +70,16 @@ mod tests {
         let dir = tempfile::tempdir().expect("scratch directory");
         let state = StateDir::new(dir.path());
         let since = "2026-01-02T03:04:05Z".parse().expect("timestamp");
-        let first = ServeLock::acquire(&state, since).expect("first daemon");
+        let first = ServeLock::acquire(&state, since, "http://127.0.0.1:1/").expect("first daemon");
         assert!(ServeLock::is_held(&state));
-        let refusal = ServeLock::acquire(&state, since).expect_err("second daemon").to_string();
+        let refusal = ServeLock::acquire(&state, since, "http://127.0.0.1:1/")
+            .expect_err("second daemon")
+            .to_string();
         assert!(
-            refusal.contains(&format!("pid {} since 2026-01-02T03:04:05Z", std::process::id())),
+            refusal.contains(&format!(
+                "pid {} since 2026-01-02T03:04:05Z, http://127.0.0.1:1/",
+                std::process::id()
+            )),
             "{refusal}"
         );
         drop(first);

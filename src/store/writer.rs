@@ -26,10 +26,13 @@ pub(super) enum Durability {
 
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
+/// The connection inside a transaction, or why there is none.
+type Begun<'a> = Result<&'a Connection, &'a rusqlite::Error>;
+
 struct Job {
     durability: Durability,
     /// Gets no connection when no transaction could be begun.
-    work: Box<dyn FnOnce(Result<&Connection, &rusqlite::Error>) -> Reply + Send>,
+    work: Box<dyn FnOnce(Begun<'_>) -> Reply + Send>,
 }
 
 /// The way to the writer thread, which ends when the last clone is dropped.
@@ -61,7 +64,7 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let work = Box::new(move |begun: Result<&Connection, &rusqlite::Error>| -> Reply {
+        let work = Box::new(move |begun: Begun<'_>| -> Reply {
             let done = match begun {
                 Ok(connection) => in_savepoint(connection, doing, work),
                 Err(failure) => Err(StoreError::Failed(failure.to_string())),
@@ -106,12 +109,10 @@ fn run(connection: Connection, mut queue: mpsc::Receiver<Job>) {
             let _ = connection.execute_batch("ROLLBACK");
         }
         for reply in replies {
-            reply(
-                committed
-                    .as_ref()
-                    .map(|()| ())
-                    .map_err(|failure| StoreError::Failed(failure.to_string())),
-            );
+            reply(match &committed {
+                Ok(()) => Ok(()),
+                Err(failure) => Err(StoreError::Failed(failure.to_string())),
+            });
         }
     }
     // A hint for the next start; without it queries are slower, not wrong.

@@ -5,21 +5,18 @@ mod answer;
 mod body;
 mod client;
 mod failure;
+mod settings;
 mod usage;
-
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode};
-use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
-
-use crate::clock::Clock;
 
 use self::answer::{Assembly, Progress};
 use self::failure::Failures;
+pub use self::settings::OpenAiSettings;
 use super::fault::Fault;
 use super::sse::SseParser;
 use super::{Answer, Model, ModelError, ModelErrorClass, Request};
@@ -28,39 +25,6 @@ use super::{Answer, Model, ModelError, ModelErrorClass, Request};
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// The most bytes that are read of an error.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-
-/// Where and how to ask.
-#[derive(Clone, Debug)]
-pub struct OpenAiSettings {
-    /// Names the provider in errors.
-    pub provider_name: String,
-    /// Without a trailing slash, for example `https://api.openai.com/v1`.
-    pub base_url: String,
-    pub api_key: Option<SecretString>,
-    pub connect_timeout: Duration,
-    /// The longest silence of the server, before its answer and within it.
-    pub idle_timeout: Duration,
-    /// Tells the time against which a `Retry-After` date is read.
-    pub clock: Clock,
-}
-
-impl OpenAiSettings {
-    /// The usual times: 10 s to connect, 5 min of silence.
-    pub fn new(
-        provider_name: impl Into<String>,
-        base_url: impl Into<String>,
-        api_key: Option<SecretString>,
-    ) -> Self {
-        OpenAiSettings {
-            provider_name: provider_name.into(),
-            base_url: base_url.into(),
-            api_key,
-            connect_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(300),
-            clock: Clock::System,
-        }
-    }
-}
 
 /// A provider of chat completions.
 #[derive(Clone, Debug)]
