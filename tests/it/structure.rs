@@ -16,9 +16,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("bundle", &["schedule", "run"]),
     ("store", &["run", "secrets"]),
     ("model", &["clock", "secrets"]),
-    ("sandbox", &["config"]),
+    ("sandbox", &["config", "run"]),
     ("worktree", &[]),
-    ("tools", &["sandbox", "run", "model"]),
+    ("tools", &["sandbox", "run"]),
     ("agent", &["model", "tools", "sandbox", "run", "clock"]),
     (
         "runner",

@@ -5,17 +5,19 @@ mod answer;
 mod body;
 mod client;
 mod failure;
+mod response;
 mod settings;
 mod usage;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Assembly, Progress};
 use self::failure::Failures;
+use self::response::{is_event_stream, read_body};
 pub use self::settings::OpenAiSettings;
 use super::fault::Fault;
 use super::sse::SseParser;
@@ -140,24 +142,6 @@ impl Model for OpenAiModel {
         }
         .boxed()
     }
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
-}
-
-/// Reads at most `limit` bytes.
-async fn read_body(response: &mut Response, limit: usize) -> Result<Vec<u8>, reqwest::Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        let room = limit - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() == limit {
-            break;
-        }
-    }
-    Ok(body)
 }
 
 /// A failure that has nothing to do with what the provider said.

@@ -1,16 +1,13 @@
 //! Makes the sandbox image in fleet's own Podman storage: from the distribution's packages without
 //! root, from another image, or as a skeleton over the host's `/usr`.
 
+mod feed;
 mod packages;
 mod skeleton;
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-
-use super::command::Group;
 use super::error::{PodmanError, PreflightError};
 use super::host::find_program;
 use super::image::{Image, KIND_LABEL, SKELETON};
@@ -101,7 +98,7 @@ async fn from_host(
     let tar = skeleton::tar(Path::new("/")).map_err(BuildError::Skeleton)?;
     let label = format!("LABEL {KIND_LABEL}={SKELETON}");
     let args = ["import", "--quiet", "--change", &label, "-", &config.image];
-    feed(podman, &args, &tar, IMPORT_PATIENCE).await
+    feed::feed(podman, &args, &tar, IMPORT_PATIENCE).await
 }
 
 async fn from_base(
@@ -114,41 +111,5 @@ async fn from_base(
     // No label: the base tells by its own whether it is a skeleton.
     let containerfile = format!("FROM {reference}\n");
     let args = ["build", "--quiet", "--network=none", "--tag", &config.image, "--file", "-"];
-    feed(podman, &args, containerfile.as_bytes(), PATIENCE).await
-}
-
-/// Runs one Podman verb with this standard input.
-async fn feed(
-    podman: &Podman,
-    args: &[&str],
-    input: &[u8],
-    patience: Duration,
-) -> Result<(), BuildError> {
-    let program = "podman";
-    let failed = |error: std::io::Error| BuildError::Program { program, reason: error.to_string() };
-    let mut command = podman.command(None);
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
-    let group = Group::of(&child);
-    let mut stdin = child.stdin.take().expect("standard input is piped");
-    let writing = async move {
-        // A child that ends early says why on standard error.
-        let _ = stdin.write_all(input).await;
-    };
-    let waiting = async { tokio::join!(writing, child.wait_with_output()).1 };
-    let output =
-        tokio::time::timeout(patience, waiting).await.map_err(|_| BuildError::Program {
-            program,
-            reason: format!("it took longer than {} s", patience.as_secs()),
-        })?;
-    group.defuse();
-    check(program, &output.map_err(failed)?)
-}
-
-fn check(program: &'static str, output: &std::process::Output) -> Result<(), BuildError> {
-    if output.status.success() {
-        return Ok(());
-    }
-    let stderr = super::command::tail(&output.stderr);
-    Err(BuildError::Failed { program, status: output.status.code().unwrap_or(-1), stderr })
+    feed::feed(podman, &args, containerfile.as_bytes(), PATIENCE).await
 }

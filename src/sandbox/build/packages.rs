@@ -63,7 +63,7 @@ pub(super) async fn build(
         podman.forget_image(&config.image).await?;
         return Err(BuildError::Failed { program, status, stderr: last });
     }
-    super::check("podman", &imported.map_err(failed)?)
+    super::feed::check("podman", &imported.map_err(failed)?)
 }
 
 /// Passes progress lines on; the last ones, for an error.

@@ -1,18 +1,18 @@
 //! Whether this host can hold the seal. Believes no flag: `podman info` is judged, then a probe
 //! container reads back what holds. The result is kept for this boot.
 
+mod cache;
 mod facts;
 mod probe;
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 pub use probe::is_limit;
 
 use super::error::{PodmanError, PreflightError};
 use super::host::{find_program, user_name};
 use super::image::Image;
-use super::podman::{PATIENCE, Podman, hex};
+use super::podman::{PATIENCE, Podman};
 use super::report::{BEST_EFFORT, ENFORCED, SealReport};
 use super::seal::Holding;
 use super::seccomp;
@@ -23,8 +23,8 @@ use crate::run::SealLine;
 pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
     match podman.image(&config.image).await {
         Ok(Some(image)) => {
-            let key = cache_key(podman, config, &image);
-            if let Some(report) = cached(config, &key)? {
+            let key = cache::key(podman, config, &image);
+            if let Some(report) = cache::report(config, &key)? {
                 return Ok(report);
             }
             let report = examine(podman, config, &image).await?;
@@ -103,7 +103,7 @@ async fn examine(
         image_id: image.id.clone(),
         image_kind: image.kind,
         podman_version: facts.podman_version,
-        boot: boot(),
+        boot: cache::boot(),
         profile: facts.profile,
         seccomp: filter.path,
         seccomp_sha256: filter.sha256,
@@ -130,36 +130,6 @@ fn judge_lines(lines: &[SealLine], mode: LimitsMode) -> Result<&'static str, Pre
             Err(PreflightError::Limits { limits: format!("every limit ({limits})") })
         }
     }
-}
-
-/// A report of this boot, when the filter that it was read with is still the one to use.
-fn cached(config: &Config, key: &str) -> Result<Option<SealReport>, PreflightError> {
-    let dir = config.state.sandbox_files();
-    let Some(report) = SealReport::cached(&dir, key) else { return Ok(None) };
-    let filter = seccomp::install(&report.profile, &dir)?;
-    Ok((filter.sha256 == report.seccomp_sha256 && filter.path == report.seccomp).then_some(report))
-}
-
-/// Everything that a report depends on.
-fn cache_key(podman: &Podman, config: &Config, image: &Image) -> String {
-    let program = std::fs::metadata(podman.program()).ok();
-    let program = program.map(|file| (file.len(), file.modified().ok()));
-    let all = format!(
-        "{} {} {} {:?} {:?} {:?} {}",
-        boot(),
-        image.id,
-        podman.runtime(),
-        config.limits,
-        podman.root(),
-        program,
-        env!("CARGO_PKG_VERSION"),
-    );
-    hex(&Sha256::digest(all.as_bytes())[..8])
-}
-
-fn boot() -> String {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }
 
 #[cfg(test)]
