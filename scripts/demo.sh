@@ -57,14 +57,14 @@ step "status page"
 # A daemon that is there already is left alone: a second one on the same state refuses to start.
 setsid nohup fleet serve --bundle "$bundle" >>"$state/serve.log" 2>&1 </dev/null &
 if ! page=$(python3 - "$state/serve.lock" <<'END'
-import re, sys, time, urllib.request
+import json, sys, time, urllib.request
 for _ in range(100):
     try:
-        page = re.search(r"http://\S+/", open(sys.argv[1]).read())[0]
+        page = json.load(open(sys.argv[1]))["page"]
         urllib.request.urlopen(page + "readyz", timeout=1)
         print(page)
         break
-    except (OSError, TypeError):
+    except (OSError, ValueError, TypeError):
         time.sleep(0.1)
 else:
     sys.exit(1)
@@ -75,4 +75,5 @@ then
     exit 1
 fi
 echo "${page}runs/$run shows the run; $page all tasks"
-echo "the daemon ($(head -1 "$state/serve.lock")) logs to $state/serve.log; stop it with: kill -TERM PID"
+fleet status
+echo "it logs to $state/serve.log; stop it with: kill -TERM and that pid"

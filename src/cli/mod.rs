@@ -1,7 +1,7 @@
 //! The command line: a verb per file. Alone prints, adds hints to errors and picks exit codes.
 
 mod bundle;
-mod bundle_dir;
+mod bundle_source;
 mod completions;
 mod config;
 mod dlq;
@@ -28,7 +28,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bundle_dir::{bundle_dir, make_state_dir};
+use bundle_source::bundle_dir;
+use open::make_state_dir;
 use output::{print, print_json, table};
 
 pub use exit::{Exit, Failure};

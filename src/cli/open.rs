@@ -1,6 +1,9 @@
 //! What a process says that cannot open the state directory, the store or the sandbox.
 
+use std::os::unix::fs::DirBuilderExt;
+
 use super::{Exit, Failure};
+use crate::config::StateDir;
 use crate::runner::OpenError;
 
 /// What a process that cannot open its context says.
@@ -19,4 +22,16 @@ pub(super) fn failure(error: OpenError) -> Failure {
         }
         OpenError::Store(_) | OpenError::Holder(_) => failure,
     }
+}
+
+/// Makes the state directory for its owner alone.
+pub(super) fn make_state_dir(state: &StateDir) -> Result<(), Failure> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state.root());
+    made.map_err(|error| {
+        Failure::new(
+            Exit::Io,
+            format!("cannot make the state directory {}: {error}", state.root().display()),
+        )
+        .hint("give a writable directory with --state DIR or FLEET_STATE_DIR")
+    })
 }

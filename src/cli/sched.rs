@@ -1,15 +1,15 @@
 //! `fleet sched`: what is due, and runs by hand.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use super::bundle_source::BundleSource;
 use super::{Exit, Failure, Global};
-use crate::bundle::{Bundle, Loaded, Revision, Severity, Task, load};
+use crate::bundle::{Bundle, Task};
 use crate::clock::Clock;
-use crate::run::{RunId, TaskName, Trigger};
+use crate::run::{TaskName, Trigger};
+use crate::runner::{ServeLock, new_run_id};
 use crate::store::NewOccurrence;
 
 /// Shows and changes what is scheduled.
@@ -55,50 +55,6 @@ struct NextArgs {
     /// JSON instead of text
     #[arg(long)]
     json: bool,
-}
-
-/// Which bundle is read.
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct BundleSource {
-    /// The bundle's directory [default: `bundle` of fleet.toml]
-    #[arg(long, value_name = "DIR")]
-    bundle: Option<PathBuf>,
-    /// Read this commit instead of HEAD
-    #[arg(long, value_name = "REV", conflicts_with = "worktree")]
-    rev: Option<String>,
-    /// Read the files on disk, committed or not
-    #[arg(long)]
-    worktree: bool,
-}
-
-impl BundleSource {
-    /// Reads the bundle, valid or not; `None` when none is given or configured.
-    pub(super) fn read(&self, global: &Global) -> Result<Option<Loaded>, Failure> {
-        let Some(dir) = self.bundle.clone().or_else(|| global.config.bundle.clone()) else {
-            return Ok(None);
-        };
-        let revision = match &self.rev {
-            Some(rev) => Revision::Named(rev.clone()),
-            None if self.worktree => Revision::Worktree,
-            None => Revision::Head,
-        };
-        Ok(Some(load(&dir, &revision)?))
-    }
-
-    /// Reads the bundle, which must be given and valid.
-    fn valid(&self, global: &Global) -> Result<std::sync::Arc<Bundle>, Failure> {
-        let loaded = self.read(global)?.ok_or_else(|| {
-            Failure::new(Exit::Usage, "no bundle repository is given").hint(
-                "give one with --bundle DIR, or set `bundle` in fleet.toml; fleet init DIR makes one",
-            )
-        })?;
-        let errors =
-            loaded.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-        loaded.bundle.ok_or_else(|| {
-            Failure::new(Exit::Problems, format!("the bundle is not valid: {errors} error(s)"))
-                .hint("fleet bundle validate lists them")
-        })
-    }
 }
 
 /// Carries out the verb.
@@ -237,7 +193,8 @@ fn trigger(name: &str, source: &BundleSource, global: &Global) -> Result<Exit, F
     let task = find(&bundle, name)?;
     let now = Clock::System.now();
     let occurrence = NewOccurrence {
-        run_id: new_run_id(now)?,
+        run_id: new_run_id(&Clock::System)
+            .map_err(|error| Failure::from_error(Exit::Io, &error))?,
         task: task.name.clone(),
         due: now,
         trigger: Trigger::Manual,
@@ -255,35 +212,14 @@ fn trigger(name: &str, source: &BundleSource, global: &Global) -> Result<Exit, F
     }
     super::print(&format!("{run} is due now"))?;
     let name = &task.name;
-    super::print(&match daemon(global) {
-        Daemon::Running if task.enabled => format!("fleet runs logs -f {run} follows it"),
-        Daemon::Running => format!("task {name} is disabled, and is run once all the same"),
-        Daemon::Absent => format!(
+    super::print(&match ServeLock::holder(&global.config.state) {
+        Some(_) if task.enabled => format!("fleet runs logs -f {run} follows it"),
+        Some(_) => format!("task {name} is disabled, and is run once all the same"),
+        None => format!(
             "no daemon runs on {}: it starts with the next `fleet serve`; \
              `fleet task run {name}` runs one in the foreground",
             global.config.state.root().display()
         ),
     })?;
     Ok(Exit::Ok)
-}
-
-fn new_run_id(now: Timestamp) -> Result<RunId, Failure> {
-    let random = getrandom::u32()
-        .map_err(|error| Failure::new(Exit::Io, format!("cannot get a random number: {error}")))?;
-    Ok(RunId::from_parts(u64::try_from(now.as_millisecond()).unwrap_or(0), random))
-}
-
-/// Whether a `fleet serve` lives on the state directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Daemon {
-    Running,
-    Absent,
-}
-
-/// Looks at the lock that a daemon holds for as long as it lives.
-pub(super) fn daemon(global: &Global) -> Daemon {
-    use std::fs::{File, TryLockError};
-    let held = File::open(global.config.state.serve_lock())
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
-    if held { Daemon::Running } else { Daemon::Absent }
 }

@@ -10,7 +10,9 @@ use tracing::{info, warn};
 use super::{Exit, Failure, Global, logging};
 use crate::clock::{Clock, Heartbeat};
 use crate::config::Config;
-use crate::runner::{BundleKeeper, Context, ServeLock, Service, Signal, StartError, Wake};
+use crate::runner::{
+    BundleKeeper, Context, DaemonInfo, ServeLock, Service, Signal, StartError, Wake,
+};
 use crate::status;
 
 /// Runs the scheduler and the status page until SIGTERM.
@@ -46,8 +48,13 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         .map_err(|error| Failure::from_error(Exit::Conflict, &error).hint(error.hint()))?;
     super::make_state_dir(&config.state)?;
     let address = listener.local_addr().map_or(config.listen, |address| address);
-    let page_url = format!("http://{address}/");
-    let _lock = ServeLock::acquire(&config.state, clock.now(), &page_url).map_err(|error| {
+    let daemon = DaemonInfo {
+        pid: std::process::id(),
+        since: clock.now(),
+        page: format!("http://{address}/"),
+        bundle: bundle.clone(),
+    };
+    let _lock = ServeLock::acquire(&config.state, &daemon).map_err(|error| {
         Failure::from_error(Exit::Conflict, &error).hint(
             "stop it first (kill -TERM with that pid), or give this one its own --state directory",
         )
@@ -67,7 +74,7 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         super::page::context(&context, bundles.subscribe(), heartbeat.clone()),
         page_stop.clone(),
     ));
-    info!(page = page_url, "the status page is up");
+    info!(page = daemon.page, "the status page is up");
     let signals = signals()
         .map_err(|error| Failure::new(Exit::Io, format!("cannot listen for signals: {error}")))?;
     let service = Service::new(context.clone(), bundles, wake, signals, heartbeat);

@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::sched::{BundleSource, Daemon, daemon, local};
+use super::bundle_source::BundleSource;
+use super::sched::local;
 use super::{Exit, Failure, Global};
 use crate::bundle::{Loaded, Problem, Severity};
 use crate::clock::Clock;
 use crate::run::{RunState, TaskName};
+use crate::runner::{DaemonInfo, ServeLock};
 use crate::status::TaskView;
 use crate::store::{DeadLetterRow, RunFilter, RunRow, Store, StoreError, Totals};
 
@@ -36,7 +38,8 @@ struct Report {
     status: &'static str,
     /// Why it is unhealthy, one line each.
     reasons: Vec<String>,
-    daemon: &'static str,
+    /// The one that runs, or null.
+    daemon: Option<DaemonInfo>,
     bundle_commit: Option<String>,
     totals: Totals,
     running: Vec<RunRow>,
@@ -58,7 +61,8 @@ pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let loaded = args.source.read(global)?;
     let now = Clock::System.now();
     let store = global.store()?;
-    let report = global.block_on(gather(&store, loaded, daemon(global), now))??;
+    let report =
+        global.block_on(gather(&store, loaded, ServeLock::holder(&global.config.state), now))??;
     if args.json {
         super::print_json(&report)?;
     } else {
@@ -70,7 +74,7 @@ pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
 async fn gather(
     store: &Store,
     loaded: Option<Loaded>,
-    daemon: Daemon,
+    daemon: Option<DaemonInfo>,
     now: Timestamp,
 ) -> Result<Report, StoreError> {
     let of = |state| RunFilter { state: Some(state), limit: MOST, ..RunFilter::default() };
@@ -87,14 +91,11 @@ async fn gather(
         .unwrap_or_default();
     let due_next = due_next(&tasks);
     let problems = loaded.as_ref().map_or_else(Vec::new, |loaded| loaded.problems.clone());
-    let reasons = reasons(&totals, &problems, daemon, !due_next.is_empty());
+    let reasons = reasons(&totals, &problems, daemon.is_some(), !due_next.is_empty());
     Ok(Report {
         status: if reasons.is_empty() { "ok" } else { "unhealthy" },
         reasons,
-        daemon: match daemon {
-            Daemon::Running => "running",
-            Daemon::Absent => "absent",
-        },
+        daemon,
         bundle_commit: loaded.and_then(|loaded| loaded.commit).map(|commit| commit.to_string()),
         totals,
         running: store.runs(of(RunState::Running)).await?,
@@ -122,20 +123,24 @@ fn due_next(tasks: &[TaskView]) -> Vec<DueNext> {
 fn reasons(
     totals: &Totals,
     problems: &[Problem],
-    daemon: Daemon,
+    daemon_runs: bool,
     something_due: bool,
 ) -> Vec<String> {
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let bundle = (errors > 0).then(|| format!("the bundle has {errors} error(s)"));
     let letters = (totals.dead_letters_open > 0)
         .then(|| format!("{} dead letter(s) wait for a replay", totals.dead_letters_open));
-    let absent = (daemon == Daemon::Absent && something_due)
+    let absent = (!daemon_runs && something_due)
         .then(|| "tasks are scheduled, and no daemon runs: start `fleet serve`".to_owned());
     [absent, bundle, letters].into_iter().flatten().collect()
 }
 
 fn text(report: &Report) -> String {
-    let mut lines = vec![format!("{}: daemon {}", report.status, report.daemon)];
+    let daemon = report
+        .daemon
+        .as_ref()
+        .map_or("no daemon runs".to_owned(), |daemon| format!("daemon {daemon}"));
+    let mut lines = vec![format!("{}: {daemon}", report.status)];
     lines.extend(report.reasons.iter().map(|reason| format!("  {reason}")));
     lines.push(format!(
         "{} running, {} waiting, {} dead letters, ${:.2} spent",

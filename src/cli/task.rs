@@ -1,11 +1,11 @@
 //! `fleet task list` and `fleet task run`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bundle_source::BundleSource;
 use super::{Exit, Failure, Global, follow, logging};
-use crate::bundle::{self, Bundle, Revision, Task};
+use crate::bundle::{Bundle, Task};
 use crate::clock::Clock;
 use crate::run::{Cancel, CancelReason, RunState, TaskName};
 use crate::runner::{Context, TaskRun};
@@ -28,24 +28,10 @@ enum TaskVerb {
     Run(RunArgs),
 }
 
-/// Which bundle, at which commit.
-#[derive(Debug, clap::Args)]
-pub(super) struct BundleFlags {
-    /// The bundle repository [default: `bundle` of fleet.toml]
-    #[arg(long, value_name = "DIR")]
-    bundle: Option<PathBuf>,
-    /// Another commit than HEAD
-    #[arg(long, value_name = "REV", conflicts_with = "worktree")]
-    rev: Option<String>,
-    /// The files on disk instead of a commit
-    #[arg(long)]
-    worktree: bool,
-}
-
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     #[command(flatten)]
-    bundle: BundleFlags,
+    source: BundleSource,
     /// JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -56,7 +42,7 @@ struct RunArgs {
     /// The task's name
     task: String,
     #[command(flatten)]
-    bundle: BundleFlags,
+    source: BundleSource,
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -77,29 +63,8 @@ pub fn run(args: TaskArgs, global: &Global) -> Result<Exit, Failure> {
     }
 }
 
-impl BundleFlags {
-    /// Loads the bundle, or says what is wrong with it.
-    pub(super) fn load(&self, global: &Global) -> Result<Arc<Bundle>, Failure> {
-        let dir = super::bundle_dir(self.bundle.clone(), &global.config)?;
-        let revision = match (&self.rev, self.worktree) {
-            (Some(rev), _) => Revision::Named(rev.clone()),
-            (None, true) => Revision::Worktree,
-            (None, false) => Revision::Head,
-        };
-        let loaded = bundle::load(&dir, &revision)
-            .map_err(|error| Failure::from_error(Exit::Usage, &error))?;
-        loaded.bundle.ok_or_else(|| {
-            Failure::new(
-                Exit::Problems,
-                format!("the bundle {} has {} problem(s)", dir.display(), loaded.problems.len()),
-            )
-            .hint(format!("fleet bundle validate {} lists them", dir.display()))
-        })
-    }
-}
-
 fn find(args: &RunArgs, global: &Global) -> Result<(Arc<Bundle>, Arc<Task>), Failure> {
-    let bundle = args.bundle.load(global)?;
+    let bundle = args.source.valid(global)?;
     let task = bundle.tasks.get(&TaskName::new(&args.task)).cloned().ok_or_else(|| {
         let names: Vec<&str> = bundle.tasks.keys().map(TaskName::as_str).collect();
         Failure::new(Exit::Usage, format!("the bundle {} has no task {:?}", bundle.name, args.task))
@@ -109,7 +74,7 @@ fn find(args: &RunArgs, global: &Global) -> Result<(Arc<Bundle>, Arc<Task>), Fai
 }
 
 fn list(args: &ListArgs, global: &Global) -> Result<Exit, Failure> {
-    let bundle = args.bundle.load(global)?;
+    let bundle = args.source.valid(global)?;
     let rows: Vec<_> = bundle.tasks.values().map(|task| row(task)).collect();
     if args.json {
         super::print_json(&rows)?;

@@ -1,6 +1,5 @@
 //! `fleet worktree`.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
@@ -9,12 +8,8 @@ use jiff::{Span, SpanRelativeTo};
 
 use super::{Exit, Failure, Global};
 use crate::clock::Clock;
-use crate::config::StateDir;
-use crate::run::{RunId, RunState};
-use crate::store::{Store, StoreError};
-use crate::worktree::{
-    self, Found, PruneMode, PruneRequest, Pruned, RunLife, WorktreeEntry, WorktreeError,
-};
+use crate::runner::Lives;
+use crate::worktree::{self, Found, PruneMode, PruneRequest, Pruned, WorktreeEntry, WorktreeError};
 
 /// Lists and prunes worktrees.
 #[derive(Debug, clap::Args)]
@@ -76,66 +71,12 @@ async fn survey(global: &Global) -> Result<(Vec<Found>, Lives), Failure> {
     let state = &global.config.state;
     let known = worktree::known_repositories(&state.repositories(), &state.runs());
     let found = worktree::scan(known).await.map_err(failure)?;
-    let store = global.store()?;
     let runs = found.iter().map(|found| found.run_id().to_owned()).collect();
-    let lives = Lives::read(&store, state, runs).await?;
+    let lives = match global.existing_store()? {
+        Some(store) => Lives::ask(&store, state, runs).await?,
+        None => Lives::default(),
+    };
     Ok((found, lives))
-}
-
-/// What is known of the runs that have worktrees.
-struct Lives(HashMap<String, RunLife>);
-
-impl Lives {
-    async fn read(store: &Store, state: &StateDir, runs: Vec<String>) -> Result<Self, Failure> {
-        let mut lives = HashMap::new();
-        for run in runs {
-            let life = match store.run(RunId::new(run.clone())).await {
-                Ok(row) => life_of(row.state),
-                Err(StoreError::RunNotFound(_)) => RunLife::Lost,
-                Err(error) => return Err(error.into()),
-            };
-            lives.insert(run, life);
-        }
-        for open in store.open_runs().await? {
-            let life = if holder_lives(state, &open.holder.instance) {
-                RunLife::Live
-            } else {
-                RunLife::Lost
-            };
-            lives.insert(open.run_id.to_string(), life);
-        }
-        Ok(Lives(lives))
-    }
-
-    fn of(&self, run: &str) -> RunLife {
-        self.0.get(run).copied().unwrap_or(RunLife::Lost)
-    }
-}
-
-/// What a run's state says about its worktree when no process holds the run.
-fn life_of(state: RunState) -> RunLife {
-    match state {
-        // The run goes on in it once somebody has decided.
-        RunState::PausedAwaitingApproval => RunLife::Live,
-        // Held by nobody: what `open_runs` says afterwards wins.
-        RunState::Running | RunState::Interrupted => RunLife::Lost,
-        RunState::Pending
-        | RunState::Scheduled
-        | RunState::Success
-        | RunState::Error
-        | RunState::DeadLettered
-        | RunState::Cancelled
-        | RunState::Skipped => RunLife::Ended,
-    }
-}
-
-/// Whether the process of that instance still holds its lock file.
-fn holder_lives(state: &StateDir, instance: &str) -> bool {
-    let path = state.holders().join(format!("{instance}.lock"));
-    match std::fs::File::open(path) {
-        Ok(file) => file.try_lock_shared().is_err(),
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    }
 }
 
 fn parse_age(text: &str) -> Result<Duration, String> {
@@ -246,18 +187,5 @@ mod tests {
     fn ages_and_sizes_are_short() {
         assert_eq!([age(59), age(3599), age(7260), age(90_000)], ["59s", "59m", "2h 1m", "1d 1h"]);
         assert_eq!([size(9_999), size(10_000), size(52_428_800)], ["9999 B", "10 kB", "52 MB"]);
-    }
-
-    #[test]
-    fn a_holder_lives_as_long_as_its_file_is_locked() {
-        let dir = tempfile::tempdir().expect("scratch directory");
-        let state = StateDir::new(dir.path());
-        std::fs::create_dir(state.holders()).expect("directory");
-        assert!(!holder_lives(&state, "a"));
-        let file = std::fs::File::create(state.holders().join("a.lock")).expect("lock file");
-        file.lock().expect("locked");
-        assert!(holder_lives(&state, "a"));
-        drop(file);
-        assert!(!holder_lives(&state, "a"));
     }
 }

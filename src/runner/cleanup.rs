@@ -120,7 +120,11 @@ async fn carry_out(context: &Context, job: &Cleanup) -> Result<(), String> {
         return Ok(());
     }
     match worktree::remove(job.worktree.clone()).await {
-        Ok(removed) => debug!(run.id = job.run, ?removed, "removed the worktree"),
+        Ok(removed) => {
+            // The run's directory goes when its last attempt's is gone; else it is not empty.
+            let _ = std::fs::remove_dir(context.config.state.runs().join(&job.run));
+            debug!(run.id = job.run, ?removed, "removed the worktree");
+        }
         Err(WorktreeError::NotOurs(_)) => debug!(run.id = job.run, "the worktree is gone already"),
         Err(error) => return Err(super::with_causes(&error)),
     }

@@ -27,7 +27,7 @@ pub use bundles::{BundleKeeper, BundleState, StartError};
 pub use context::{Context, OpenError, new_run_id};
 pub use holder::{HolderError, is_alive};
 pub use lives::Lives;
-pub use serve_lock::{ServeLock, ServeLockError};
+pub use serve_lock::{DaemonInfo, ServeLock, ServeLockError};
 pub use service::{Service, Signal};
 pub use task_run::{TaskRun, TaskRunError};
 pub use wake::Wake;

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 use super::{Context, Lives};
 use crate::bundle::Bundle;
-use crate::worktree::{self, RunLife, WorktreeState};
+use crate::worktree::{self, WorktreeState};
 
 /// How old an orphan must be before the daemon removes it by itself: long enough to look at it.
 const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -32,11 +32,8 @@ async fn sweep(context: &Context, bundle: &Bundle) -> Result<usize, String> {
     }
     let now = context.clock.now();
     // Who lives is asked after the scan, so that no newborn run is taken for an orphan.
-    let runs: Vec<String> = worktree::list(found.clone(), now, &|_| RunLife::Lost)
-        .into_iter()
-        .map(|entry| entry.run_id)
-        .collect();
-    let lives = Lives::ask(&context.store, &context.config.state, &runs)
+    let runs = found.iter().map(|found| found.run_id().to_owned()).collect();
+    let lives = Lives::ask(&context.store, &context.config.state, runs)
         .await
         .map_err(|error| super::with_causes(&error))?;
     let entries = worktree::list(found, now, &|run| lives.of(run));

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 
 use super::super::fault::Fault;
 use super::super::{ModelError, ModelErrorClass};
-use super::{OpenAiSettings, plain};
+use super::OpenAiSettings;
 
 /// The longest wait that a provider may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
@@ -207,6 +207,17 @@ fn message_of(error: &Value) -> String {
     match error.pointer("/metadata/raw") {
         Some(Value::String(raw)) => format!("{message}: {raw}"),
         _ => message,
+    }
+}
+
+/// A failure that has nothing to do with what the provider said.
+fn plain(class: ModelErrorClass, provider: &str, message: String) -> ModelError {
+    ModelError {
+        class,
+        provider: provider.to_owned(),
+        message,
+        retry_after: None,
+        perhaps_billed: false,
     }
 }
 

@@ -21,7 +21,7 @@ use self::response::{is_event_stream, read_body};
 pub use self::settings::OpenAiSettings;
 use super::fault::Fault;
 use super::sse::SseParser;
-use super::{Answer, Model, ModelError, ModelErrorClass, Request};
+use super::{Answer, Model, ModelError, Request};
 
 /// The most bytes that are read of an answer that is not a stream.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -141,16 +141,5 @@ impl Model for OpenAiModel {
             }
         }
         .boxed()
-    }
-}
-
-/// A failure that has nothing to do with what the provider said.
-fn plain(class: ModelErrorClass, provider: &str, message: String) -> ModelError {
-    ModelError {
-        class,
-        provider: provider.to_owned(),
-        message,
-        retry_after: None,
-        perhaps_billed: false,
     }
 }

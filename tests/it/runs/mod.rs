@@ -5,5 +5,6 @@ mod ceilings;
 mod crash;
 mod daemon;
 mod hostile_git;
+mod operator;
 mod retries;
 mod simulated_time;
