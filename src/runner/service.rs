@@ -19,6 +19,8 @@ use crate::store::{ClaimRequest, NewOccurrence, StoreError};
 
 /// How often orphans are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// How long the loop stands still at most, so that its watchers can tell that it lives.
+const TURN_EVERY: Duration = Duration::from_secs(30);
 /// How long interrupted runs may take to end after the grace.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
@@ -200,8 +202,9 @@ impl Service {
         let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
         // Without room a retry whose time has come waits for the end of a run.
         let retry = if full { None } else { self.context.store.next_retry().await? };
+        let turn = self.context.clock.now() + TURN_EVERY;
         let times = [self.agenda.next_due(), retry, self.next_cleanup, Some(self.next_sweep)];
-        Ok(times.into_iter().flatten().min().unwrap_or(self.next_sweep))
+        Ok(times.into_iter().flatten().fold(turn, Timestamp::min))
     }
 
     /// Waits for what runs, at most the grace, then interrupts it. A second signal ends the wait.

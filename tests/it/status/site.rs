@@ -162,7 +162,7 @@ pub(super) fn bundle() -> BundleView {
 }
 
 fn seal() -> serde_json::Value {
-    json!({"runtime": "runc", "lines": [
+    json!({"runtime": "runc", "image_id": "e".repeat(64), "lines": [
         {"property": "cap_eff", "wanted": "0", "seen": "0", "holds": true},
         {"property": "pids.max", "wanted": "128", "seen": "max", "holds": false}]})
 }
