@@ -77,6 +77,11 @@ enum Verb {
 
 /// Runs the command line and gives the process's exit code.
 pub fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        // The payload may hold what a tool or a provider said: only the place is told.
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        eprintln!("fleet itself failed at {place}: please report it");
+    }));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

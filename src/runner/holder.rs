@@ -1,6 +1,6 @@
 //! Which processes may hold runs, and whether they live. A holder is alive exactly as long as its
 //! lock file in `holders/` is locked: the kernel lets go of it however the process ends
-//! (`docs/decisions/0009-holder-locks.md`).
+//! (`docs/decisions/0009-holder-lock-files.md`).
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};

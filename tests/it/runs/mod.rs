@@ -3,6 +3,7 @@
 mod by_hand;
 mod ceilings;
 mod crash;
+mod credentials;
 mod daemon;
 mod hostile_git;
 mod operator;
