@@ -13,10 +13,12 @@ use tokio::sync::OnceCell;
 /// The shared image's name.
 const IMAGE: &str = "localhost/fleet-tests:skeleton";
 
-/// The storage that all tests share: an image is built in it once.
+/// The storage that all tests share: an image is built in it once. Podman ties a storage to the
+/// runtime directory of its first use, so each has its own.
 pub fn podman_root() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from).expect("HOME is set");
-    home.join(".cache/fleet-tests/podman")
+    let runtime = std::env::var("XDG_RUNTIME_DIR").expect("XDG_RUNTIME_DIR is set");
+    home.join(".cache/fleet-tests").join(format!("podman{}", runtime.replace('/', "-")))
 }
 
 /// A configuration with its own state directory and the shared storage. Limits are best effort: the
