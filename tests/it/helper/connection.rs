@@ -1,6 +1,6 @@
 //! The connection: its beginning, broken frames and its end.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use serde_json::json;
 
@@ -18,17 +18,15 @@ fn the_helper_says_hello_with_its_token() {
 }
 
 #[test]
-fn the_end_of_the_connection_ends_the_helper_and_its_command() {
+fn the_end_of_the_connection_ends_the_helper_while_a_command_runs() {
+    // What becomes of the command is the container's part: its first process is gone.
     let mut helper = Helper::start();
     helper.bash("mkfifo held");
-    helper.ask(json!({"call": "bash", "command": "exec 3>held; echo up >&3; exec sleep 600"}), &[]);
-    // Opening waits for the command; the pipe's end comes with the command's.
-    let mut held = std::fs::File::open(helper.workspace.join("held")).expect("a pipe");
+    helper.ask(json!({"call": "bash", "command": "exec 3>held; exec sleep 5"}), &[]);
+    // Opening waits for the command.
+    let _held = std::fs::File::open(helper.workspace.join("held")).expect("a pipe");
     helper.hang_up();
     assert_eq!(helper.ended(), Some(0));
-    let mut said = String::new();
-    held.read_to_string(&mut said).expect("the pipe ends");
-    assert!(said.is_empty() || said == "up\n", "{said:?}");
 }
 
 #[test]

@@ -27,6 +27,7 @@ impl Chromium {
     pub(super) async fn start(profile: &Path) -> Self {
         let flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
                      --disable-background-networking --disable-component-update --disable-sync \
+                     --disable-features=BackForwardCache \
                      --remote-debugging-pipe";
         let script = format!("exec chromium {flags} --user-data-dir=\"$0\" 3<&0 4>&1 >/dev/null");
         let mut child = Command::new("sh")
@@ -70,6 +71,8 @@ impl Chromium {
 
     /// Opens an address and waits until it is loaded.
     pub(super) async fn open(&mut self, url: &str) {
+        // A load event of an earlier page would be taken for this one's.
+        self.events.clear();
         self.call("Page.navigate", json!({"url": url})).await;
         self.event("Page.loadEventFired").await;
     }
