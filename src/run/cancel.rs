@@ -39,11 +39,6 @@ impl Cancel {
         self.token.is_cancelled().then(|| self.reason.get().copied()).flatten()
     }
 
-    /// Whether anybody else still holds it.
-    pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.reason) > 1
-    }
-
     /// The token to wait for or to hand on.
     pub fn token(&self) -> &CancellationToken {
         &self.token

@@ -11,13 +11,16 @@ use tokio::task::JoinHandle;
 use tracing::{error, info};
 
 use super::collect::{Collector, Work};
-use super::finish::{Ending, finish};
+use super::finish::{Ending, finish, skip};
 use super::prompt;
 use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, workspace};
 use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
-use crate::run::{Cancel, CancelReason, EventKind, NativeTool, Outcome, OutcomeClass, RunState};
+use crate::run::{
+    Cancel, CancelReason, EventKind, NativeTool, Outcome, OutcomeClass, RunState, SkipReason,
+    Trigger,
+};
 use crate::sandbox::{PendingSandbox, Sandbox};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};
 use crate::worktree::Checkout;
@@ -42,6 +45,9 @@ pub struct Execution {
 pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
     let Execution { context, bundle, claimed, cancel } = execution;
     let task = bundle.tasks.get(&claimed.task).cloned();
+    if is_disabled(task.as_deref(), &claimed) {
+        return skip(&context, &claimed, SkipReason::SkippedDisabledByReload).await;
+    }
     let attempt =
         Attempt { context: &context, bundle: &bundle, claimed: &claimed, cancel: &cancel };
     let ended = AssertUnwindSafe(attempt.carry_out(task.as_deref())).catch_unwind().await;
@@ -58,6 +64,12 @@ pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
         cleanup::of_run(&context, &claimed.run_id).await?;
     }
     Ok(state)
+}
+
+/// Whether a commit since the due instant took the task off its schedule. Who asks for a run by hand
+/// gets it, or the reason.
+fn is_disabled(task: Option<&Task>, claimed: &ClaimedRun) -> bool {
+    claimed.trigger == Trigger::Schedule && !task.is_some_and(|task| task.enabled)
 }
 
 /// One attempt under way.

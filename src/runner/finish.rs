@@ -7,8 +7,8 @@ use super::cleanup::Cleanup;
 use super::collect::Work;
 use crate::bundle::Task;
 use crate::run::{
-    CommitId, Decision, Event, EventKind, Outcome, OutcomeClass, RetryPolicy, RunState, Usage,
-    decide,
+    CommitId, Decision, Event, EventKind, Outcome, OutcomeClass, RetryPolicy, RunState, SkipReason,
+    Usage, decide,
 };
 use crate::store::{AttemptFinish, ClaimedRun, StoreError};
 use crate::worktree::Checkout;
@@ -80,6 +80,34 @@ pub async fn finish(
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
     log(claimed, &ending.outcome, state, retry_at);
     Ok(state)
+}
+
+/// Ends a claimed run that is not carried out after all, with the reason.
+pub async fn skip(
+    context: &Context,
+    claimed: &ClaimedRun,
+    reason: SkipReason,
+) -> Result<RunState, StoreError> {
+    warn!(run.id = %claimed.run_id, task.id = %claimed.task, occurrence.due = %claimed.due, reason = reason.as_str(), "due occurrence does not run");
+    let finish = AttemptFinish {
+        at: context.clock.now(),
+        outcome: Outcome::failed(OutcomeClass::Cancelled, reason.as_str()),
+        state: RunState::Skipped,
+        retry_at: None,
+        counters: claimed.counters,
+        dead_letter: None,
+        usage: Usage::default(),
+        answer: None,
+        output: None,
+        artifacts: Vec::new(),
+        branch: None,
+        commit: None,
+        diff_stat: None,
+        events: Vec::new(),
+        cleanup: Vec::new(),
+    };
+    context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
+    Ok(RunState::Skipped)
 }
 
 fn log(

@@ -9,6 +9,7 @@ mod context;
 mod execute;
 mod finish;
 mod holder;
+mod housekeeping;
 mod lease;
 mod lives;
 mod models;

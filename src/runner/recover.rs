@@ -1,6 +1,7 @@
 //! Resolves what a dead process left: its containers end, its work is salvaged, its runs become
 //! interrupted attempts, and the retry policy decides what follows.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::session_log::SessionLog;
 use super::{Context, cleanup, holder, lease, workspace};
 use crate::agent::EventSink;
 use crate::bundle::Bundle;
-use crate::run::{Cancel, Outcome, OutcomeClass, RunState, Trigger};
+use crate::run::{Cancel, Outcome, OutcomeClass, RunId, RunState, Trigger};
 use crate::sandbox;
 use crate::store::{ClaimedRun, OpenRun, StoreError};
 use crate::worktree::Checkout;
@@ -31,6 +32,22 @@ pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(),
                 info!(run.id = %run, "the orphan was resolved by another process")
             }
             Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Resolves the runs that this process holds and does not carry out any more: their terminal
+/// transaction failed.
+pub async fn recover_own(
+    context: &Arc<Context>,
+    bundle: &Arc<Bundle>,
+    active: &HashSet<RunId>,
+) -> Result<(), StoreError> {
+    for open in context.store.open_runs().await? {
+        let own = open.holder.instance == context.holder.holder().instance;
+        if own && !active.contains(&open.run_id) {
+            resolve(context, bundle, open).await?;
         }
     }
     Ok(())

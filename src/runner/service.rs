@@ -1,24 +1,26 @@
 //! The daemon: ticks, claims, executes, cleans up, reloads, until it is told to stop.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use tracing::{error, info, warn};
 
 use super::agenda::{Agenda, plan};
 use super::bundles::BundleKeeper;
 use super::execute::{Execution, execute};
+use super::housekeeping::Housekeeping;
 use super::wake::Wake;
-use super::{Context, cleanup, lease, recover, sweep};
+use super::{Context, lease, recover};
 use crate::clock::Heartbeat;
-use crate::run::{Cancel, CancelReason, CommitId, RunState, Trigger};
+use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState, Trigger};
 use crate::store::{ClaimRequest, NewOccurrence, StoreError};
 
-/// How often orphans are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// How soon a failed store is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// How long the loop stands still at most, so that its watchers can tell that it lives.
 const TURN_EVERY: Duration = Duration::from_secs(30);
 /// How long interrupted runs may take to end after the grace.
@@ -39,10 +41,13 @@ pub struct Service {
     signals: mpsc::Receiver<Signal>,
     heartbeat: Heartbeat,
     running: JoinSet<Result<RunState, StoreError>>,
-    /// Cancels everything that runs.
-    cancels: Vec<Cancel>,
-    next_cleanup: Option<Timestamp>,
-    next_sweep: Timestamp,
+    /// What runs, by the id of its task.
+    active: HashMap<task::Id, (RunId, Cancel)>,
+    /// Runs ended without their terminal transaction: the store failed.
+    unrecorded: bool,
+    /// What is due may have been lost to a failed write: the agenda is read anew.
+    agenda_is_stale: bool,
+    housekeeping: Housekeeping,
 }
 
 impl Service {
@@ -54,7 +59,7 @@ impl Service {
         signals: mpsc::Receiver<Signal>,
         heartbeat: Heartbeat,
     ) -> Self {
-        let next_sweep = context.clock.now();
+        let housekeeping = Housekeeping::new(context.clock.now());
         Service {
             context,
             bundles,
@@ -63,51 +68,67 @@ impl Service {
             signals,
             heartbeat,
             running: JoinSet::new(),
-            cancels: Vec::new(),
-            next_cleanup: None,
-            next_sweep,
+            active: HashMap::new(),
+            unrecorded: false,
+            agenda_is_stale: true,
+            housekeeping,
         }
     }
 
-    /// Runs until stopped. Returns when nothing of it is left.
+    /// Runs until stopped. Returns when nothing of it is left. A store that fails is tried again: what
+    /// was due meanwhile is not lost.
     pub async fn run(mut self) -> Result<(), StoreError> {
         recover::recover(&self.context, &self.bundles.current()).await?;
-        self.start_agenda().await?;
         loop {
-            self.turn().await?;
-            let until = self.wake_at().await?;
+            let turned = self.turn().await;
+            let until = match turned {
+                Ok(until) => until,
+                Err(failure) => {
+                    error!(error = %failure, "the store failed: tried again in {} s", TRY_AGAIN.as_secs());
+                    self.agenda_is_stale = true;
+                    self.context.clock.now() + TRY_AGAIN
+                }
+            };
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
                 () = self.wake.touched() => {}
-                Some(ended) = self.running.join_next() => self.note_end(ended),
-                commit = self.bundles.changed() => self.reload(commit).await?,
+                () = self.housekeeping.done() => {}
+                Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
+                commit = self.bundles.changed() => self.reload(commit).await,
                 _ = self.signals.recv() => return self.stop().await,
             }
         }
     }
 
-    /// The agenda goes on from the last tick that was recorded: what was due since then was missed.
-    async fn start_agenda(&mut self) -> Result<(), StoreError> {
-        let now = self.context.clock.now();
-        let since = self.context.store.last_tick().await?.unwrap_or(now).min(now);
-        self.agenda = Agenda::new(&self.bundles.current(), since);
-        self.record(Vec::new(), now).await
+    /// The agenda goes on from the last tick that was recorded: what was due since then is due now.
+    async fn read_agenda(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let last = self.context.store.last_tick().await?;
+        if last.is_none() {
+            // The first start: nothing was due before it.
+            self.record(Vec::new(), now).await?;
+        }
+        self.agenda = Agenda::new(&self.bundles.current(), last.unwrap_or(now).min(now));
+        self.agenda_is_stale = false;
+        Ok(())
     }
 
-    /// Everything that is to be done now.
-    async fn turn(&mut self) -> Result<(), StoreError> {
+    /// Everything that is to be done now. Returns when there is something to do without any event.
+    async fn turn(&mut self) -> Result<Timestamp, StoreError> {
         let now = self.context.clock.now();
-        self.heartbeat.beat(now);
-        self.tick(now).await?;
-        self.claim().await?;
-        self.next_cleanup = cleanup::run_due(&self.context).await?;
-        if now >= self.next_sweep {
-            self.next_sweep = now + SWEEP_EVERY;
-            recover::sweep_containers(&self.context).await;
-            sweep::sweep_worktrees(&self.context, &self.bundles.current()).await;
+        if self.agenda_is_stale {
+            self.read_agenda(now).await?;
         }
-        Ok(())
+        self.tick(now).await?;
+        if self.unrecorded {
+            let active = self.active.values().map(|(run, _)| run.clone()).collect();
+            recover::recover_own(&self.context, &self.bundles.current(), &active).await?;
+            self.unrecorded = false;
+        }
+        self.claim().await?;
+        self.housekeeping.start(&self.context, &self.bundles.current());
+        self.heartbeat.beat(now);
+        self.wake_at(now).await
     }
 
     /// Inserts what is due.
@@ -160,51 +181,60 @@ impl Service {
             };
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
             let cancel = Cancel::default();
-            self.cancels.retain(Cancel::is_shared);
-            self.cancels.push(cancel.clone());
+            let active = (claimed.run_id.clone(), cancel.clone());
             let execution = Execution {
                 context: self.context.clone(),
                 bundle: self.bundles.current(),
                 claimed,
                 cancel,
             };
-            self.running.spawn(execute(execution));
+            let started = self.running.spawn(execute(execution));
+            self.active.insert(started.id(), active);
         }
         Ok(())
     }
 
-    fn note_end(&self, ended: Result<Result<RunState, StoreError>, tokio::task::JoinError>) {
-        match ended {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                error!(error = %error, "a run could not be recorded: it is resolved when its lease ends")
-            }
-            Err(error) => error!(
-                panicked = error.is_panic(),
-                "a run ended without a record: it is resolved at the next start"
-            ),
-        }
+    fn note_end(&mut self, ended: Result<(task::Id, Result<RunState, StoreError>), JoinError>) {
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let Some((run, _)) = self.active.remove(&id) else { return };
+        let failure = match ended {
+            Ok((_, Ok(_))) => return,
+            Ok((_, Err(error))) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        error!(run.id = %run, error = failure, "a run ended without its record: it is resolved as interrupted");
+        self.unrecorded = true;
     }
 
     /// What is due by the old bundle is recorded before the new one counts.
-    async fn reload(&mut self, commit: CommitId) -> Result<(), StoreError> {
+    async fn reload(&mut self, commit: CommitId) {
         let now = self.context.clock.now();
-        self.tick(now).await?;
-        if self.bundles.reload(commit, now).await {
-            self.agenda = Agenda::new(&self.bundles.current(), now);
-            self.record(Vec::new(), now).await?;
+        let recorded = self.tick(now).await;
+        if !self.bundles.reload(commit, now).await {
+            return;
         }
-        Ok(())
+        let ticked = match recorded {
+            Ok(()) => self.record(Vec::new(), now).await,
+            Err(failure) => Err(failure),
+        };
+        match ticked {
+            Ok(()) => self.agenda = Agenda::new(&self.bundles.current(), now),
+            Err(failure) => {
+                error!(error = %failure, "the store failed during a reload: tried again");
+                self.agenda_is_stale = true;
+            }
+        }
     }
 
-    /// When there is something to do without any event.
-    async fn wake_at(&self) -> Result<Timestamp, StoreError> {
+    async fn wake_at(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
         let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
         // Without room a retry whose time has come waits for the end of a run.
         let retry = if full { None } else { self.context.store.next_retry().await? };
-        let turn = self.context.clock.now() + TURN_EVERY;
-        let times = [self.agenda.next_due(), retry, self.next_cleanup, Some(self.next_sweep)];
-        Ok(times.into_iter().flatten().fold(turn, Timestamp::min))
+        let times = [self.agenda.next_due(), retry, self.housekeeping.next()];
+        Ok(times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min))
     }
 
     /// Waits for what runs, at most the grace, then interrupts it. A second signal ends the wait.
@@ -219,7 +249,7 @@ impl Service {
         let deadline = clock.now() + grace;
         while !self.running.is_empty() {
             tokio::select! {
-                Some(ended) = self.running.join_next() => self.note_end(ended),
+                Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
                 () = clock.sleep_until(deadline) => break,
                 _ = self.signals.recv() => {
                     warn!(running = self.running.len(), "told twice to stop: ending at once, the next start resolves what ran");
@@ -228,20 +258,20 @@ impl Service {
             }
         }
         self.interrupt().await;
-        cleanup::run_due(&self.context).await?;
+        self.housekeeping.finish(&self.context).await;
         info!("stopped");
         Ok(())
     }
 
     async fn interrupt(&mut self) {
-        for cancel in &self.cancels {
+        for (_, cancel) in self.active.values() {
             cancel.cancel(CancelReason::Shutdown);
         }
         let clock = self.context.clock.clone();
         let deadline = clock.now() + LAST_WORDS;
         while !self.running.is_empty() {
             tokio::select! {
-                Some(ended) = self.running.join_next() => self.note_end(ended),
+                Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
                 () = clock.sleep_until(deadline) => {
                     error!(running = self.running.len(), "interrupted runs did not end: the next start resolves them");
                     return;

@@ -127,7 +127,7 @@ fn end_run(
             run.as_str(),
             token.0,
             finish.state.as_str(),
-            finish.outcome.class.as_str(),
+            (finish.state != RunState::Skipped).then(|| finish.outcome.class.as_str()),
             masked(&reason),
             finish.retry_at.map(instant),
             finish.counters.retries,
@@ -217,7 +217,12 @@ fn count(connection: &Connection, run: &RunId, finish: &AttemptFinish) -> rusqli
     bump(connection, counters::COST, "", finish.usage.cost_nano_usd.0)?;
     bump(connection, counters::TOKENS, "", finish.usage.counted_tokens())?;
     if finish.state.is_terminal() {
-        bump(connection, counters::OUTCOME, finish.outcome.class.as_str(), 1)?;
+        // A skip has no outcome: its reason is counted.
+        let label = match finish.state {
+            RunState::Skipped => finish.outcome.reason.as_str(),
+            _ => finish.outcome.class.as_str(),
+        };
+        bump(connection, counters::OUTCOME, label, 1)?;
     }
     if let Some(class) = finish.dead_letter {
         bump(connection, counters::DEAD_LETTER, class.as_str(), 1)?;

@@ -152,7 +152,7 @@ impl Store {
             .await
     }
 
-    /// Tasks with a run that has not ended.
+    /// Tasks with a scheduled run that has not ended. Runs by hand hold up no schedule.
     pub async fn open_tasks(&self) -> Result<HashSet<TaskName>, StoreError> {
         let doing = "reads open tasks";
         self.readers
@@ -160,7 +160,7 @@ impl Store {
                 let failed = |source| StoreError::sql(doing, source);
                 let mut query = connection
                     .prepare_cached(
-                        "SELECT DISTINCT task FROM runs WHERE state IN
+                        "SELECT DISTINCT task FROM runs WHERE cause = 'schedule' AND state IN
                             ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted')",
                     )
                     .map_err(failed)?;

@@ -184,3 +184,39 @@ async fn occurrences_missed_while_the_daemon_was_down_have_rows_and_the_latest_r
     );
     simulation.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_that_a_commit_disabled_after_its_due_time_is_skipped_with_the_reason() {
+    let waits = report("first").replace("turns:\n", "turns:\n  - delay: 1h\n    tool_calls:\n      - name: bash\n        arguments: {command: 'true'}\n");
+    let world = World::new(&[
+        TASK,
+        ("scripted/report.yaml", &waits),
+        ("tasks/second.yaml", &TASK.1.replace("prompt:", "max_retries: 0\nprompt:")),
+        ("scripted/second.yaml", &report("second")),
+    ]);
+    let config = world.state().join("fleet.toml");
+    let text = std::fs::read_to_string(&config).expect("fleet.toml");
+    std::fs::write(&config, format!("{text}\n[serve]\nmax_concurrent_runs = 1\n"))
+        .expect("fleet.toml");
+    let mut simulation = Simulation::start(&world, "2026-07-01T03:59:59Z").await;
+    simulation.bundles.borrow_and_update();
+    simulation.clock.set("2026-07-01T04:00:00Z".parse().expect("an instant"));
+    // One runs, the other one waits for room.
+    let runs = simulation
+        .runs(|runs| runs.len() == 2 && runs.iter().any(|run| run.state == RunState::Running))
+        .await;
+    let waiting =
+        runs.iter().find(|run| run.state == RunState::Pending).expect("one waits").clone();
+
+    let task = format!("tasks/{}.yaml", waiting.task);
+    world.commit(&[(&task, &format!("enabled: false\n{}", TASK.1))], "disable it");
+    simulation.bundles.changed().await.expect("the keeper lives");
+    simulation.clock.set("2026-07-01T05:00:01Z".parse().expect("an instant"));
+    let runs = simulation.runs(|runs| runs.iter().all(|run| run.state.is_terminal())).await;
+    let skipped = runs.iter().find(|run| run.run_id == waiting.run_id).expect("it is listed");
+    assert_eq!(
+        (skipped.state, skipped.outcome.as_deref(), skipped.reason.as_deref()),
+        (RunState::Skipped, None, Some("skipped_disabled_by_reload"))
+    );
+    simulation.end().await;
+}
