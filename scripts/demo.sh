@@ -4,7 +4,7 @@
 set -euo pipefail
 demo=$1 serve=$2
 cd "$HOME"
-state=${FLEET_STATE_DIR:-${XDG_STATE_HOME:-$HOME/.local/state}/fleet}
+state=$HOME/.local/state/fleet
 bundle=$HOME/fleet-demo
 step() { printf '\n--- %s\n' "$*"; }
 
@@ -15,20 +15,17 @@ step "sandbox image"
 fleet sandbox build --if-missing
 
 step "the seal, read back from inside a container"
-if ! fleet sandbox probe; then
-    if [ -e "$state/fleet.toml" ]; then
-        echo "the probe fails with the settings in $state/fleet.toml: left alone" >&2
-        exit 1
-    fi
+if ! fleet sandbox probe --limits >/dev/null 2>&1 && [ ! -e "$state/fleet.toml" ]; then
+    echo "This host does not let rootless Podman enforce every limit (memory, processes, CPU)."
     printf '%s\n' \
         '# Written by setup.sh: this host does not let rootless Podman enforce cgroup limits, so' \
         '# rlimits stand in and every run is marked best_effort. The network seal, capabilities,' \
         '# seccomp and the read-only root are enforced all the same.' \
         '[sandbox]' \
         'limits = "best_effort"' >"$state/fleet.toml"
-    echo "this host cannot enforce every limit: wrote sandbox.limits = \"best_effort\" to $state/fleet.toml"
-    fleet sandbox probe
+    echo "Wrote sandbox.limits = \"best_effort\" to $state/fleet.toml: rlimits stand in, and every run says so."
 fi
+fleet sandbox probe
 [ "$demo" = yes ] || exit 0
 
 step "bundle"
@@ -49,7 +46,7 @@ fleet runs show "$run" --json | python3 -c '
 import json, subprocess, sys
 run = json.load(sys.stdin)
 repo = next(a["repo"] for a in reversed(run["attempt_list"]) if a["repo"])
-print("in", repo)
+print("in", repo, flush=True)
 subprocess.run(["git", "-C", repo, "log", "--stat", "-n", "2", run["branch"]], check=True)'
 
 [ "$serve" = yes ] || exit 0
@@ -71,7 +68,9 @@ else:
 END
 )
 then
-    echo "the daemon did not answer: see $state/serve.log" >&2
+    echo "the daemon did not start; the end of $state/serve.log:" >&2
+    tail -n 5 "$state/serve.log" >&2
+    echo "If the port is taken: put [serve] and listen = \"127.0.0.1:PORT\" into $state/fleet.toml, and run this again." >&2
     exit 1
 fi
 echo "${page}runs/$run shows the run; $page all tasks"

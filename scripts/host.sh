@@ -54,26 +54,39 @@ need_rust() {
     PATH=$HOME/.cargo/bin:$PATH
 }
 
-# make_service_user: an unprivileged account with subordinate ids and, under systemd, linger.
-make_service_user() {
-    if ! id "$SERVICE_USER" >/dev/null 2>&1; then
-        note "creating the user $SERVICE_USER"
-        useradd --create-home --shell /bin/bash "$SERVICE_USER"
-    fi
-    local file kind
+# grant_ids USER: 65536 subordinate user and group ids, behind those of everybody else.
+grant_ids() {
+    local kind file start
     for kind in uid gid; do
         file=/etc/sub$kind
-        if ! grep -q "^$SERVICE_USER:" "$file" 2>/dev/null; then
-            local start
-            start=$(awk -F: '{ end = $2 + $3; if (end > most) most = end } END { print (most > 100000 ? most : 100000) }' "$file" 2>/dev/null)
-            note "giving $SERVICE_USER 65536 subordinate ${kind}s from ${start:-100000}"
-            usermod --add-sub${kind}s "${start:-100000}-$((${start:-100000} + 65535))" "$SERVICE_USER"
-        fi
+        grep -q "^$1:" "$file" 2>/dev/null && continue
+        start=$(awk -F: '{ end = $2 + $3; if (end > most) most = end } END { print (most > 100000 ? most : 100000) }' "$file" 2>/dev/null)
+        note "giving $1 65536 subordinate ${kind}s from ${start:-100000}"
+        as_root usermod --add-sub${kind}s "${start:-100000}-$((${start:-100000} + 65535))" "$1" ||
+            die "$1 has no subordinate ${kind}s, and there is no sudo" \
+                "as root: usermod --add-sub${kind}s ${start:-100000}-$((${start:-100000} + 65535)) $1"
     done
-    if [ -d /run/systemd/system ]; then
-        note "enabling linger for $SERVICE_USER, so that its sessions outlive log-ins"
-        loginctl enable-linger "$SERVICE_USER"
+}
+
+# prepare_account: the account that runs fleet. As root an unprivileged user, made when it is
+# missing; else ourselves.
+prepare_account() {
+    local user
+    user=$(id -un)
+    if [ "$(id -u)" = 0 ]; then
+        user=$SERVICE_USER
+        if ! id "$user" >/dev/null 2>&1; then
+            note "creating the user $user"
+            useradd --create-home --shell /bin/bash "$user"
+        fi
     fi
+    grant_ids "$user"
+    if [ -d /run/systemd/system ]; then
+        note "enabling linger for $user, so that its containers outlive log-ins"
+        loginctl enable-linger "$user" ||
+            note "linger could not be enabled: containers end with the session (as root: loginctl enable-linger $user)"
+    fi
+    note "fleet runs as $user, never as root"
 }
 
 # runtime_dir USER: prints the user's runtime directory, and makes one where no systemd does.

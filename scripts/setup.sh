@@ -32,26 +32,16 @@ cargo build --release --locked
 if [ "$(id -u)" = 0 ]; then binary=/usr/local/bin/fleet; else binary=$HOME/.local/bin/fleet; fi
 install -D -m 0755 "${CARGO_TARGET_DIR:-target}/release/fleet" "$binary"
 note "installed $binary: $("$binary" --version)"
+case :$PATH: in
+    *":$(dirname "$binary"):"*) ;;
+    *) note "$(dirname "$binary") is not on your PATH: log in again, or add it" ;;
+esac
 
 say "4/5 The account that runs fleet"
-if [ "$(id -u)" = 0 ]; then
-    make_service_user
-    note "fleet runs as $SERVICE_USER, never as root"
-else
-    id_file_ok=yes
-    grep -q "^$(id -un):" /etc/subuid 2>/dev/null && grep -q "^$(id -un):" /etc/subgid 2>/dev/null || id_file_ok=no
-    if [ $id_file_ok = no ]; then
-        note "giving $(id -un) subordinate ids"
-        as_root usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "$(id -un)" ||
-            die "$(id -un) has no subordinate ids, and there is no sudo" \
-                "as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un)"
-    fi
-    [ ! -d /run/systemd/system ] || loginctl enable-linger "$(id -un)" 2>/dev/null ||
-        note "linger could not be enabled: containers end with your session (loginctl enable-linger)"
-    note "fleet runs as $(id -un)"
-fi
+prepare_account
 
 say "5/5 Sandbox image and demo"
 # The script travels on standard input: the service user may not be able to read this directory.
 as_service_user bash -s -- "$demo" "$serve" <scripts/demo.sh
 rm -f "$LOG"
+[ "$(id -u)" != 0 ] || note "go on as that user: su - $SERVICE_USER"

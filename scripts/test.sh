@@ -24,6 +24,8 @@ for tool in cargo-nextest cargo-deny; do
 done
 
 say "Format, lints, documentation, licences"
+# Every platform's crates: the licence check reads them all, offline.
+cargo fetch --locked --quiet
 cargo fmt --check
 cargo clippy --locked --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
@@ -38,10 +40,8 @@ mkdir "$work/source"
 git ls-files -co --exclude-standard -z | tar --null -T - -cf - | tar -xf - -C "$work/source"
 
 say "The suite"
-if [ "$(id -u)" = 0 ]; then
-    make_service_user
-    chown -R "$SERVICE_USER:" "$work"
-fi
+prepare_account
+[ "$(id -u)" != 0 ] || chown -R "$SERVICE_USER:" "$work"
 chmod 0755 "$work"
 nextest=$(command -v cargo-nextest)
 install -m 0755 "$nextest" "$work/cargo-nextest"

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Exit, Failure, Global};
-use crate::bundle::{Bundle, Loaded, Revision, Severity, load};
+use crate::bundle::{Bundle, Loaded, Revision, Severity, load, load_commit};
 use crate::config::Config;
-use crate::runner::ServeLock;
+use crate::runner::{ServeLock, commit_in_force};
 
 /// The way out when no bundle is named.
 const NO_BUNDLE_HINT: &str =
@@ -53,16 +53,24 @@ impl BundleSource {
         Ok(Some(load(&dir, &revision)?))
     }
 
-    /// Reads the bundle, which must be given and valid.
+    /// Reads the bundle, which must be given and valid. While a daemon runs and HEAD is invalid, the
+    /// commit that the daemon keeps in force is meant.
     pub(super) fn valid(&self, global: &Global) -> Result<Arc<Bundle>, Failure> {
         let loaded = self.read(global)?.ok_or_else(|| {
             Failure::new(Exit::Usage, "no bundle repository is given").hint(NO_BUNDLE_HINT)
         })?;
         let errors =
             loaded.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-        loaded.bundle.ok_or_else(|| {
+        loaded.bundle.or_else(|| self.in_force(global)).ok_or_else(|| {
             Failure::new(Exit::Problems, format!("the bundle is not valid: {errors} error(s)"))
                 .hint("fleet bundle validate lists them")
         })
+    }
+
+    fn in_force(&self, global: &Global) -> Option<Arc<Bundle>> {
+        let at_head = self.rev.is_none() && !self.worktree;
+        ServeLock::holder(&global.config.state).filter(|_| at_head)?;
+        let commit = commit_in_force(&global.config.state)?;
+        load_commit(&self.dir(global)?, &commit).ok()?.bundle
     }
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::timeline::{Timeline, short};
 use super::visible::{dollars, duration, visible};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, output, print};
 use crate::run::RunId;
 use crate::store::{EventRow, RunRow, Store, StoreError};
 
@@ -41,7 +41,7 @@ pub(super) async fn follow(store: &Store, run: &RunId, style: Style) -> Result<(
         match store.run(run.clone()).await {
             Ok(row) => {
                 printer.print_new(store).await?;
-                if row.state.is_terminal() {
+                if row.state.is_terminal() || output::is_closed() {
                     return Ok(());
                 }
             }

@@ -32,8 +32,9 @@ impl Global {
         Ok(Global { config, redactor: Redactor::default(), state_by_flag })
     }
 
-    /// Opens the store.
+    /// Opens the store, and makes it when it is missing.
     pub fn store(&self) -> Result<Store, Failure> {
+        super::open::refuse_root()?;
         Store::open(&self.config.state.database(), self.redactor.clone()).map_err(Failure::from)
     }
 

@@ -24,6 +24,16 @@ pub(super) fn failure(error: OpenError) -> Failure {
     }
 }
 
+/// Root's files would lock the service user out, and rootless Podman is not for root.
+pub(super) fn refuse_root() -> Result<(), Failure> {
+    if rustix::process::geteuid().is_root() {
+        return Err(Failure::new(Exit::Unhealthy, "fleet refuses to run as root").hint(
+            "run it as the user that owns the state directory, for example after `su - fleet`",
+        ));
+    }
+    Ok(())
+}
+
 /// Makes the state directory for its owner alone.
 pub(super) fn make_state_dir(state: &StateDir) -> Result<(), Failure> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state.root());

@@ -1,20 +1,35 @@
-//! Prints results to standard output. A reader that went away ends the program quietly, as users of
-//! pipes expect.
+//! Prints results to standard output. A reader that went away is no failure.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Exit, Failure};
 
-/// Prints a text and a line end.
+/// Nobody reads standard output any more.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Prints a text and a line end. When the reader went away nothing more is printed, and the verb goes
+/// on: what it does, and its exit code, do not depend on who reads.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
+    if is_closed() {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            CLOSED.store(true, Ordering::Relaxed);
+            Ok(())
+        }
         Err(error) => {
             Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
         }
     }
+}
+
+/// Whether the reader of standard output went away: a verb that only prints may end.
+pub(super) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
 }
 
 /// Prints a value as indented JSON.

@@ -11,7 +11,7 @@ use super::{Exit, Failure, Global, logging};
 use crate::clock::{Clock, Heartbeat};
 use crate::config::Config;
 use crate::runner::{
-    BundleKeeper, Context, DaemonInfo, ServeLock, Service, Signal, StartError, Wake,
+    BundleKeeper, Context, DaemonInfo, ServeLock, ServeLockError, Service, Signal, StartError, Wake,
 };
 use crate::status;
 
@@ -33,7 +33,12 @@ pub fn run(args: ServeArgs, global: &Global) -> Result<Exit, Failure> {
     if let Some(listen) = args.listen {
         config.listen = listen;
     }
+    super::open::refuse_root()?;
     let bundle = super::bundle_dir(args.bundle, &config)?;
+    if let Some(daemon) = ServeLock::holder(&config.state) {
+        let state = config.state.root().display().to_string();
+        return Err(held(&ServeLockError::Held { state, holder: daemon.to_string() }));
+    }
     global.block_on(serve(config, bundle, global))?
 }
 
@@ -54,11 +59,7 @@ async fn serve(config: Config, bundle: PathBuf, global: &Global) -> Result<Exit,
         page: format!("http://{address}/"),
         bundle: bundle.clone(),
     };
-    let _lock = ServeLock::acquire(&config.state, &daemon).map_err(|error| {
-        Failure::from_error(Exit::Conflict, &error).hint(
-            "stop it first (kill -TERM with that pid), or give this one its own --state directory",
-        )
-    })?;
+    let _lock = ServeLock::acquire(&config.state, &daemon).map_err(|error| held(&error))?;
     let bundles =
         BundleKeeper::start(&bundle, &config.state, clock.now()).map_err(bundle_failure)?;
     let context = Context::open(config, clock, global.redactor.clone())
@@ -105,6 +106,12 @@ fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
         }
     });
     Ok(told)
+}
+
+fn held(error: &ServeLockError) -> Failure {
+    Failure::from_error(Exit::Conflict, error).hint(
+        "stop it first (kill -TERM with that pid), or give this one its own --state directory",
+    )
 }
 
 fn bundle_failure(error: StartError) -> Failure {

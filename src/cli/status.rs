@@ -60,9 +60,11 @@ struct DueNext {
 pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let loaded = args.source.read(global)?;
     let now = Clock::System.now();
-    let store = global.store()?;
-    let report =
-        global.block_on(gather(&store, loaded, ServeLock::holder(&global.config.state), now))??;
+    let kept = match global.existing_store()? {
+        Some(store) => global.block_on(Kept::read(&store, now))??,
+        None => Kept::default(),
+    };
+    let report = report(kept, loaded, ServeLock::holder(&global.config.state), now);
     if args.json {
         super::print_json(&report)?;
     } else {
@@ -71,39 +73,58 @@ pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(if report.reasons.is_empty() { Exit::Ok } else { Exit::Unhealthy })
 }
 
-async fn gather(
-    store: &Store,
+/// What the store tells.
+#[derive(Default)]
+struct Kept {
+    totals: Totals,
+    running: Vec<RunRow>,
+    failed_lately: Vec<RunRow>,
+    dead_letters: Vec<DeadLetterRow>,
+}
+
+impl Kept {
+    async fn read(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
+        let of = |state| RunFilter { state: Some(state), limit: MOST, ..RunFilter::default() };
+        let mut failed_lately = Vec::new();
+        for state in [RunState::DeadLettered, RunState::Error] {
+            let filter = RunFilter { since: Some(now - LATELY), ..of(state) };
+            failed_lately.extend(store.runs(filter).await?);
+        }
+        failed_lately.sort_by_key(|run| std::cmp::Reverse(run.due));
+        Ok(Kept {
+            totals: store.totals().await?,
+            running: store.runs(of(RunState::Running)).await?,
+            failed_lately,
+            dead_letters: store.dead_letters(None, MOST, 0).await?,
+        })
+    }
+}
+
+fn report(
+    kept: Kept,
     loaded: Option<Loaded>,
     daemon: Option<DaemonInfo>,
     now: Timestamp,
-) -> Result<Report, StoreError> {
-    let of = |state| RunFilter { state: Some(state), limit: MOST, ..RunFilter::default() };
-    let mut failed = Vec::new();
-    for state in [RunState::DeadLettered, RunState::Error] {
-        let filter = RunFilter { since: Some(now - LATELY), ..of(state) };
-        failed.extend(store.runs(filter).await?);
-    }
-    failed.sort_by_key(|run| std::cmp::Reverse(run.due));
-    let totals = store.totals().await?;
+) -> Report {
     let bundle = loaded.as_ref().and_then(|loaded| loaded.bundle.as_deref());
     let tasks: Vec<TaskView> = bundle
         .map(|bundle| bundle.tasks.values().map(|task| TaskView::of(task, now)).collect())
         .unwrap_or_default();
     let due_next = due_next(&tasks);
     let problems = loaded.as_ref().map_or_else(Vec::new, |loaded| loaded.problems.clone());
-    let reasons = reasons(&totals, &problems, daemon.is_some(), !due_next.is_empty());
-    Ok(Report {
+    let reasons = reasons(&kept.totals, &problems, daemon.is_some(), !due_next.is_empty());
+    Report {
         status: if reasons.is_empty() { "ok" } else { "unhealthy" },
         reasons,
         daemon,
         bundle_commit: loaded.and_then(|loaded| loaded.commit).map(|commit| commit.to_string()),
-        totals,
-        running: store.runs(of(RunState::Running)).await?,
+        totals: kept.totals,
+        running: kept.running,
         due_next,
-        failed_lately: failed,
-        dead_letters: store.dead_letters(None, MOST, 0).await?,
+        failed_lately: kept.failed_lately,
+        dead_letters: kept.dead_letters,
         problems,
-    })
+    }
 }
 
 fn due_next(tasks: &[TaskView]) -> Vec<DueNext> {
@@ -143,12 +164,17 @@ fn text(report: &Report) -> String {
     let mut lines = vec![format!("{}: {daemon}", report.status)];
     lines.extend(report.reasons.iter().map(|reason| format!("  {reason}")));
     lines.push(format!(
-        "{} running, {} waiting, {} dead letters, ${:.2} spent",
+        "{} running, {} waiting, {} dead letters, {} spent",
         report.totals.running,
         report.totals.pending,
         report.totals.dead_letters_open,
-        report.totals.cost_usd
+        super::visible::dollars(report.totals.cost_usd)
     ));
+    if report.bundle_commit.is_none() {
+        lines.push(
+            "no bundle given: schedules and problems were not looked at (--bundle DIR)".to_owned(),
+        );
+    }
     section(&mut lines, "running", report.running.iter().map(run_line));
     let due = report.due_next.iter().map(|due| format!("{}  {}", due.local, due.task));
     section(&mut lines, "due next", due);

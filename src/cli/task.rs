@@ -171,6 +171,7 @@ fn dry_run(bundle: &Bundle, task: &Task, global: &Global) -> Result<Exit, Failur
 }
 
 async fn carry_out(bundle: Arc<Bundle>, task: Arc<Task>, global: &Global) -> Result<Exit, Failure> {
+    super::open::refuse_root()?;
     logging::start_quiet(&global.redactor);
     let config = global.config.clone();
     super::make_state_dir(&config.state)?;

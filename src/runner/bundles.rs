@@ -10,7 +10,8 @@ use tracing::{info, warn};
 
 use crate::bundle::{self, Bundle, BundleWatch, LoadError, Loaded, Problem, Revision, Severity};
 use crate::config::StateDir;
-use crate::run::CommitId;
+use crate::run::{CommitId, Outcome, OutcomeClass};
+use crate::store::ClaimedRun;
 
 /// What is in force, and what is wrong with the newest commit.
 #[derive(Clone, Debug)]
@@ -63,6 +64,23 @@ impl BundleKeeper {
     /// The bundle in force.
     pub fn current(&self) -> Arc<Bundle> {
         self.state.borrow().bundle.clone()
+    }
+
+    /// The bundle that a claimed run uses: the one with which it began, or else the one in force.
+    pub async fn for_run(&self, claimed: &ClaimedRun) -> Result<Arc<Bundle>, Outcome> {
+        let current = self.current();
+        let Some(commit) = claimed.bundle_commit.clone().filter(|commit| *commit != current.commit)
+        else {
+            return Ok(current);
+        };
+        let dir = self.dir.clone();
+        let loaded = tokio::task::spawn_blocking(move || bundle::load_commit(&dir, &commit)).await;
+        let bundle = loaded.ok().and_then(Result::ok).and_then(|loaded| loaded.bundle);
+        bundle.ok_or_else(|| {
+            let commit = claimed.bundle_commit.as_ref().map_or("", CommitId::as_str);
+            let reason = format!("the run began with the bundle commit {commit}, which {} does not have (any more): replay it to use the commit in force", self.dir.display());
+            Outcome::failed(OutcomeClass::Config, reason)
+        })
     }
 
     /// Follows what is in force and what is wrong.
@@ -142,6 +160,12 @@ fn memory(state_dir: &StateDir) -> PathBuf {
     state_dir.root().join("bundle-in-force")
 }
 
+/// The commit that was in force last on a state directory.
+pub fn commit_in_force(state_dir: &StateDir) -> Option<CommitId> {
+    let text = std::fs::read_to_string(memory(state_dir)).ok()?;
+    Some(CommitId::new(text.trim()))
+}
+
 fn remember(state_dir: &StateDir, commit: &CommitId) {
     let unnamed = memory(state_dir).with_extension("new");
     let written = std::fs::write(&unnamed, format!("{commit}\n"))
@@ -157,8 +181,7 @@ fn last_good(
     newest: &Loaded,
     now: Timestamp,
 ) -> Option<BundleState> {
-    let remembered = std::fs::read_to_string(memory(state_dir)).ok()?;
-    let loaded = bundle::load(dir, &Revision::Named(remembered.trim().to_owned())).ok()?;
+    let loaded = bundle::load_commit(dir, &commit_in_force(state_dir)?).ok()?;
     let bundle = in_force(&loaded)?;
     warn!(bundle.commit = %bundle.commit, newest.commit = %commit_of(newest), problems = newest.problems.len(), "the newest bundle is invalid: the one that was in force last is used");
     Some(state_of(bundle, newest, now))

@@ -47,7 +47,7 @@ impl Cleanup {
             run: checkout.run_id.clone(),
             attempt: checkout.attempt,
             worktree: checkout.path.clone(),
-            not_before: now + delay,
+            not_before: now.saturating_add(delay).unwrap_or(Timestamp::MAX),
             keep_worktree: keep,
         }
     }

@@ -204,7 +204,7 @@ impl Attempt<'_> {
     fn wall_deadline(&self, task: &Task) -> Option<Timestamp> {
         let ceilings = [task.limits.wall_timeout, self.context.config.task_wall_timeout];
         let ceiling = ceilings.into_iter().flatten().min()?;
-        Some(self.context.clock.now() + ceiling)
+        Some(self.context.clock.now().saturating_add(ceiling).unwrap_or(Timestamp::MAX))
     }
 
     fn watch_wall_time(&self, deadline: Timestamp) -> Attached {

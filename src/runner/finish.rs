@@ -1,5 +1,6 @@
 //! Ends an attempt: decides what follows, and writes the one terminal transaction.
 
+use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::Context;
@@ -42,9 +43,12 @@ pub async fn finish(
     let policy = task.map_or_else(RetryPolicy::default, |task| task.retry.clone());
     let decision = decide(ending.outcome.class, claimed.counters, &policy, chance());
     let (state, retry_at, counters, dead_letter) = match decision {
-        Decision::Retry { after, counters } => {
-            (RunState::Scheduled, Some(now + after), counters, None)
-        }
+        Decision::Retry { after, counters } => (
+            RunState::Scheduled,
+            Some(now.saturating_add(after).unwrap_or(Timestamp::MAX)),
+            counters,
+            None,
+        ),
         Decision::Finish { state, dead_letter } => (state, None, claimed.counters, dead_letter),
     };
     let event = EventKind::AttemptFinished {
@@ -110,12 +114,7 @@ pub async fn skip(
     Ok(RunState::Skipped)
 }
 
-fn log(
-    claimed: &ClaimedRun,
-    outcome: &Outcome,
-    state: RunState,
-    retry_at: Option<jiff::Timestamp>,
-) {
+fn log(claimed: &ClaimedRun, outcome: &Outcome, state: RunState, retry_at: Option<Timestamp>) {
     let class = outcome.class.as_str();
     match (state, retry_at) {
         (RunState::Success, _) => {

@@ -1,4 +1,5 @@
-//! What the daemon tidies beside its work: promised clean-up, and hourly the orphans. One round at a
+//! What the daemon tidies beside its work: the runs of processes that died (`fleet task run` among
+//! them), promised clean-up, and hourly the orphans. One round at a
 //! time, in a task of its own, so that nothing due waits for it.
 
 use std::sync::Arc;
@@ -14,28 +15,45 @@ use crate::bundle::Bundle;
 /// How often orphans are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
+/// How often the runs of dead processes are looked for.
+const ROUND_EVERY: Duration = Duration::from_secs(30);
+
 /// The rounds of tidying.
 pub(super) struct Housekeeping {
     round: Option<JoinHandle<Option<Timestamp>>>,
     next_cleanup: Option<Timestamp>,
     next_sweep: Timestamp,
-    /// Something ended while a round was under way: another one follows.
-    again: bool,
+    next_round: Timestamp,
+    is_due: bool,
 }
 
 impl Housekeeping {
     /// Nothing is under way; the first round sweeps.
     pub(super) fn new(now: Timestamp) -> Self {
-        Housekeeping { round: None, next_cleanup: None, next_sweep: now, again: false }
+        Housekeeping {
+            round: None,
+            next_cleanup: None,
+            next_sweep: now,
+            next_round: now,
+            is_due: true,
+        }
     }
 
-    /// Begins a round, or asks for another one after the one that is under way.
+    /// Something ended that leaves something behind: a round is due.
+    pub(super) fn wanted(&mut self) {
+        self.is_due = true;
+    }
+
+    /// Begins a round when one is due and none is under way.
     pub(super) fn start(&mut self, context: &Arc<Context>, bundle: &Arc<Bundle>) {
-        if self.round.is_some() {
-            self.again = true;
+        let now = context.clock.now();
+        let by_time = self.next_round <= now || self.next_cleanup.is_some_and(|at| at <= now);
+        if self.round.is_some() || !(self.is_due || by_time) {
             return;
         }
-        let now = context.clock.now();
+        self.is_due = false;
+        self.next_cleanup = None;
+        self.next_round = now + ROUND_EVERY;
         let sweeps = now >= self.next_sweep;
         if sweeps {
             self.next_sweep = now + SWEEP_EVERY;
@@ -46,25 +64,26 @@ impl Housekeeping {
                 recover::sweep_containers(&context).await;
                 sweep::sweep_worktrees(&context, &bundle).await;
             }
+            if let Err(failure) = recover::recover(&context, &bundle).await {
+                warn!(error = %failure, "the store failed while dead processes' runs were looked for: tried again");
+            }
             tidy(&context).await
         }));
     }
 
-    /// Returns when the round under way ends and another one was asked for; else never.
+    /// Returns when the round under way ends; never when there is none.
     pub(super) async fn done(&mut self) {
-        if let Some(round) = &mut self.round {
-            let next = round.await;
-            self.round = None;
-            self.next_cleanup = next.unwrap_or(None);
-        }
-        if !std::mem::take(&mut self.again) {
-            std::future::pending::<()>().await;
-        }
+        let Some(round) = &mut self.round else { return std::future::pending().await };
+        let next = round.await;
+        self.round = None;
+        self.next_cleanup = next.unwrap_or(None);
     }
 
     /// When the next round has something to do.
     pub(super) fn next(&self) -> Option<Timestamp> {
-        [self.next_cleanup, Some(self.next_sweep)].into_iter().flatten().min()
+        // A round under way ends by itself.
+        let idle = self.round.is_none();
+        idle.then(|| self.next_cleanup.map_or(self.next_round, |at| at.min(self.next_round)))
     }
 
     /// Waits for the round under way and tidies what is left.

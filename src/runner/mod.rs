@@ -24,7 +24,7 @@ mod task_run;
 mod wake;
 mod workspace;
 
-pub use bundles::{BundleKeeper, BundleState, StartError};
+pub use bundles::{BundleKeeper, BundleState, StartError, commit_in_force};
 pub use context::{Context, OpenError, new_run_id};
 pub use holder::{HolderError, is_alive};
 pub use lives::Lives;

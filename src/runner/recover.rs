@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::collect::{Collector, Work};
 use super::finish::{Ending, finish};
@@ -18,20 +18,26 @@ use crate::sandbox;
 use crate::store::{ClaimedRun, OpenRun, StoreError};
 use crate::worktree::Checkout;
 
-/// Resolves every run whose holder is dead. Runs of living processes are left alone.
+/// Resolves every run whose holder is dead. Runs of living processes are left alone, and one run that
+/// cannot be resolved holds up no other.
 pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(), StoreError> {
+    let open = context.store.open_runs().await?;
+    let dead: Vec<OpenRun> = open.into_iter().filter(|open| !is_alive(context, open)).collect();
+    if dead.is_empty() {
+        return Ok(());
+    }
     sweep_containers(context).await;
-    for open in context.store.open_runs().await? {
-        if is_alive(context, &open) {
-            continue;
-        }
+    for open in dead {
+        let run = open.run_id.clone();
         match resolve(context, bundle, open).await {
             Ok(()) => {}
             // Another process resolved it first.
-            Err(StoreError::LeaseLost(run)) => {
-                info!(run.id = %run, "the orphan was resolved by another process")
+            Err(StoreError::LeaseLost(_)) => {
+                info!(run.id = %run, "the orphan was resolved by another process");
             }
-            Err(error) => return Err(error),
+            Err(failure) => {
+                error!(run.id = %run, error = %failure, "cannot resolve the run of a dead process: tried again");
+            }
         }
     }
     Ok(())
@@ -86,6 +92,7 @@ async fn resolve(
         attempt: open.attempt,
         counters: open.counters,
         spent: open.spent,
+        bundle_commit: open.bundle_commit.clone(),
         effects: Vec::new(),
         previous_answer: None,
         previous_outcome: None,

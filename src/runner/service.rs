@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 use super::agenda::{Agenda, plan};
 use super::bundles::BundleKeeper;
 use super::execute::{Execution, execute};
+use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
 use super::wake::Wake;
 use super::{Context, lease, recover};
@@ -182,12 +183,14 @@ impl Service {
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
             let cancel = Cancel::default();
             let active = (claimed.run_id.clone(), cancel.clone());
-            let execution = Execution {
-                context: self.context.clone(),
-                bundle: self.bundles.current(),
-                claimed,
-                cancel,
+            let bundle = match self.bundles.for_run(&claimed).await {
+                Ok(bundle) => bundle,
+                Err(outcome) => {
+                    finish(&self.context, None, &claimed, None, Ending::bare(outcome)).await?;
+                    continue;
+                }
             };
+            let execution = Execution { context: self.context.clone(), bundle, claimed, cancel };
             let started = self.running.spawn(execute(execution));
             self.active.insert(started.id(), active);
         }
@@ -200,6 +203,7 @@ impl Service {
             Err(error) => error.id(),
         };
         let Some((run, _)) = self.active.remove(&id) else { return };
+        self.housekeeping.wanted();
         let failure = match ended {
             Ok((_, Ok(_))) => return,
             Ok((_, Err(error))) => error.to_string(),

@@ -119,8 +119,9 @@ fn end_run(
             branch = coalesce(?13, branch), commit_id = coalesce(?14, commit_id),
             diff_stat = coalesce(?15, diff_stat), holder_instance = NULL, holder_pid = NULL,
             holder_boot = NULL, lease_until = NULL,
-            input_tokens = input_tokens + ?16, cached_tokens = cached_tokens + ?17,
-            output_tokens = output_tokens + ?18, cost = cost + ?19,
+            input_tokens = min(input_tokens, 1 << 61) + ?16,
+            cached_tokens = min(cached_tokens, 1 << 61) + ?17,
+            output_tokens = min(output_tokens, 1 << 61) + ?18, cost = min(cost, 1 << 61) + ?19,
             cost_is_estimated = max(cost_is_estimated, ?20)
          WHERE run_id = ?1 AND token = ?2",
         params![
@@ -243,8 +244,8 @@ fn add_task_totals(
         .execute(
             "INSERT INTO task_totals (task, cost, tokens, last_success)
              SELECT task, ?2, ?3, ?4 FROM runs WHERE run_id = ?1
-             ON CONFLICT (task) DO UPDATE SET cost = cost + excluded.cost,
-                tokens = tokens + excluded.tokens,
+             ON CONFLICT (task) DO UPDATE SET cost = min(cost, 1 << 61) + excluded.cost,
+                tokens = min(tokens, 1 << 61) + excluded.tokens,
                 last_success = coalesce(excluded.last_success, last_success)",
             params![
                 run.as_str(),

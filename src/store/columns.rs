@@ -81,7 +81,12 @@ pub(super) fn get_usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
     })
 }
 
-/// A count as SQLite keeps it.
+/// The largest amount that is stored at once. No run really has a million dollars or a thousand
+/// million million tokens; sums of such amounts must stay far from SQLite's largest integer, beyond
+/// which it would turn to floating point.
+const LARGEST: u64 = 1 << 50;
+
+/// An amount as SQLite keeps it; absurd ones, which only a lying provider has, are cut.
 pub(super) fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+    i64::try_from(value.min(LARGEST)).expect("it fits by the line above")
 }

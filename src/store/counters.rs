@@ -25,7 +25,7 @@ pub(super) fn bump(
     connection
         .prepare_cached(
             "INSERT INTO counters (name, label, value) VALUES (?1, ?2, ?3)
-             ON CONFLICT (name, label) DO UPDATE SET value = value + excluded.value",
+             ON CONFLICT (name, label) DO UPDATE SET value = min(value, 1 << 61) + excluded.value",
         )?
         .execute(params![name, label, signed(by)])
         .map(drop)

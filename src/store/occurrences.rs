@@ -9,7 +9,7 @@ use super::columns::{get_small, get_usage, instant, signed};
 use super::counters::{self, bump};
 use super::writer::Durability;
 use super::{ClaimRequest, ClaimedRun, Holder, NewOccurrence, Store, StoreError, columns, effects};
-use crate::run::{Counters, FencingToken, RunId, TaskName, Trigger};
+use crate::run::{CommitId, Counters, FencingToken, RunId, TaskName, Trigger};
 
 impl Store {
     /// Inserts occurrences and the instant of the tick in one transaction; those whose (task, due)
@@ -261,6 +261,7 @@ fn claimed(connection: &Connection, run_id: RunId) -> rusqlite::Result<ClaimedRu
                     interruptions: get_small(row, "interruptions")?,
                 },
                 spent: get_usage(row)?,
+                bundle_commit: row.get::<_, Option<String>>("bundle_commit")?.map(CommitId::new),
                 effects: Vec::new(),
                 previous_answer: None,
                 previous_outcome: None,

@@ -53,6 +53,8 @@ pub struct ClaimedRun {
     pub counters: Counters,
     /// What earlier attempts spent.
     pub spent: Usage,
+    /// The bundle commit of the run's first attempt since its last replay: a run keeps it.
+    pub bundle_commit: Option<CommitId>,
     /// What earlier attempts did outside their worktree.
     pub effects: Vec<OutsideEffect>,
     /// Answer and outcome of the task's previous finished run.

@@ -7,5 +7,6 @@ mod credentials;
 mod daemon;
 mod hostile_git;
 mod operator;
+mod resilience;
 mod retries;
 mod simulated_time;
