@@ -8,8 +8,11 @@ use jiff::{Span, SpanRelativeTo};
 
 use super::{Exit, Failure, Global};
 use crate::clock::Clock;
-use crate::runner::Lives;
-use crate::worktree::{self, Found, PruneMode, PruneRequest, Pruned, WorktreeEntry, WorktreeError};
+use crate::runner::{Lives, remove_workspace};
+use crate::sandbox::Podman;
+use crate::worktree::{
+    self, Found, PruneMode, PruneRequest, Pruned, Removed, WorktreeEntry, WorktreeError,
+};
 
 /// Lists and prunes worktrees.
 #[derive(Debug, clap::Args)]
@@ -58,10 +61,28 @@ pub fn run(args: WorktreeArgs, global: &Global) -> Result<Exit, Failure> {
             let request = PruneRequest { older_than, now, mode };
             let pruned = global.block_on(async {
                 let (found, lives) = survey(global).await?;
-                worktree::prune(found, request, &|run| lives.of(run)).await.map_err(failure)
+                let mut pruned =
+                    worktree::prune(found, request, &|run| lives.of(run)).await.map_err(failure)?;
+                for left in pruned.iter_mut().filter(|pruned| pruned.error.is_some()) {
+                    remove_through_podman(global, left).await;
+                }
+                Ok::<_, Failure>(pruned)
             })??;
             print_pruned(&pruned, mode)
         }
+    }
+}
+
+/// What an overlay left of subordinate ids' files needs the user namespace to go.
+async fn remove_through_podman(global: &Global, left: &mut Pruned) {
+    let Ok(podman) = Podman::connect(&global.config) else { return };
+    match remove_workspace(&podman, &left.entry.path).await {
+        Ok(Removed::WithoutBranch) => left.error = None,
+        Ok(Removed::BranchKept(branch)) => {
+            left.error = None;
+            left.branch_kept = Some(branch);
+        }
+        Err(error) => left.error = Some(crate::runner::with_causes(&error)),
     }
 }
 
@@ -71,6 +92,9 @@ async fn survey(global: &Global) -> Result<(Vec<Found>, Lives), Failure> {
     let state = &global.config.state;
     let known = worktree::known_repositories(&state.repositories(), &state.runs());
     let found = worktree::scan(known).await.map_err(failure)?;
+    // Another state directory's workspaces in the same repository are not shown and not touched.
+    let found: Vec<Found> =
+        found.into_iter().filter(|found| found.belongs_below(&state.runs())).collect();
     let runs = found.iter().map(|found| found.run_id().to_owned()).collect();
     let lives = match global.existing_store()? {
         Some(store) => Lives::ask(&store, state, runs).await?,

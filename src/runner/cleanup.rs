@@ -1,7 +1,7 @@
 //! What is removed after an attempt's end. Promised in the terminal transaction, done after it, and
 //! kept in the outbox until it is done: a crash between the two leaves nothing behind for good.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,9 @@ use super::Context;
 use super::collect::Work;
 use crate::bundle::Task;
 use crate::run::{RunId, RunState};
+use crate::sandbox::Podman;
 use crate::store::StoreError;
-use crate::worktree::{self, Checkout, WorktreeError};
+use crate::worktree::{self, Checkout, Removed, WorktreeError};
 
 /// One clean-up job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,14 +120,34 @@ async fn carry_out(context: &Context, job: &Cleanup) -> Result<(), String> {
     if job.keep_worktree {
         return Ok(());
     }
-    match worktree::remove(job.worktree.clone()).await {
+    match remove_workspace(&context.podman, &job.worktree).await {
         Ok(removed) => {
             // The run's directory goes when its last attempt's is gone; else it is not empty.
             let _ = std::fs::remove_dir(context.config.state.runs().join(&job.run));
             debug!(run.id = job.run, ?removed, "removed the worktree");
+            Ok(())
         }
-        Err(WorktreeError::NotOurs(_)) => debug!(run.id = job.run, "the worktree is gone already"),
-        Err(error) => return Err(super::with_causes(&error)),
+        Err(WorktreeError::NotOurs(_)) => {
+            debug!(run.id = job.run, "the worktree is gone already");
+            Ok(())
+        }
+        Err(error) => Err(super::with_causes(&error)),
     }
-    Ok(())
+}
+
+/// Removes a workspace with its overlay. Overlayfs leaves files of subordinate ids behind when an
+/// agent removed something of the lower layer: those go through the user namespace first.
+pub async fn remove_workspace(podman: &Podman, path: &Path) -> Result<Removed, WorktreeError> {
+    let failure = match worktree::remove(path.to_owned()).await {
+        Err(failure @ WorktreeError::Io { .. }) => failure,
+        done => return done,
+    };
+    let Ok(checkout) = Checkout::reopen(path.to_owned()).await else { return Err(failure) };
+    for part in ["work", "upper"] {
+        if let Err(error) = podman.remove_tree(&checkout.run_dir.join(part)).await {
+            warn!(error = %error, "cannot remove an overlay through the user namespace");
+            return Err(failure);
+        }
+    }
+    worktree::remove(path.to_owned()).await
 }

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -15,14 +14,11 @@ use crate::run::{Artifact, EventKind};
 use crate::sandbox::{
     Call, CallError, FileContent, GitBundle, PodmanSandbox, Reply, Sandbox, SandboxSpec,
 };
+use crate::tools::MAX_ARTIFACT_BYTES;
 use crate::worktree::{self, Checkout, CollectLimits, CollectRequest, Collected};
 
-/// How long collection may take before the work is left in its overlay for a person.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The largest git bundle that is taken from a sandbox.
 const MAX_BUNDLE_BYTES: u64 = 512 * 1024 * 1024;
-/// The largest published file that is copied.
-pub const MAX_ARTIFACT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What an attempt left.
 #[derive(Debug, Default)]
@@ -45,17 +41,13 @@ pub struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// Collects everything within [`PATIENCE`].
+    /// Collects everything. Each call into the sandbox and each git program has a deadline of its own.
     pub async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,
         published: Vec<Artifact>,
     ) -> Work {
-        let patience = self.context.clock.sleep(PATIENCE);
-        let work = tokio::select! {
-            work = self.take(sandbox, published) => work,
-            () = patience => Work { lost: Some(format!("collecting the work took longer than {} s", PATIENCE.as_secs())), ..Work::default() },
-        };
+        let work = self.take(sandbox, published).await;
         self.report(&work).await;
         work
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
+use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tracing::{error, info};
 
@@ -48,14 +49,21 @@ pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
     if is_disabled(task.as_deref(), &claimed) {
         return skip(&context, &claimed, SkipReason::SkippedDisabledByReload).await;
     }
-    let attempt =
-        Attempt { context: &context, bundle: &bundle, claimed: &claimed, cancel: &cancel };
+    let attempt = Attempt {
+        context: &context,
+        bundle: &bundle,
+        claimed: &claimed,
+        cancel: &cancel,
+        checkout: OnceCell::new(),
+    };
     let ended = AssertUnwindSafe(attempt.carry_out(task.as_deref())).catch_unwind().await;
-    let (checkout, ending) = ended.unwrap_or_else(|_| {
+    let ending = ended.unwrap_or_else(|_| {
         error!(run.id = %claimed.run_id, attempt = claimed.attempt, "the run panicked");
         let reason = "fleet itself failed while it carried out the run: see the daemon's log";
-        (None, Ending::bare(Outcome::failed(OutcomeClass::Panic, reason)))
+        Ending::bare(Outcome::failed(OutcomeClass::Panic, reason))
     });
+    // However the attempt ended: a worktree that was made is cleaned up.
+    let checkout = attempt.checkout.into_inner();
     if cancel.reason() == Some(CancelReason::LeaseLost) {
         return Err(StoreError::LeaseLost(claimed.run_id.clone()));
     }
@@ -78,6 +86,8 @@ struct Attempt<'a> {
     bundle: &'a Arc<Bundle>,
     claimed: &'a ClaimedRun,
     cancel: &'a Cancel,
+    /// Set once the worktree exists.
+    checkout: OnceCell<Checkout>,
 }
 
 /// A task that ends when this is dropped.
@@ -90,11 +100,11 @@ impl Drop for Attached {
 }
 
 impl Attempt<'_> {
-    async fn carry_out(&self, task: Option<&Task>) -> (Option<Checkout>, Ending) {
+    async fn carry_out(&self, task: Option<&Task>) -> Ending {
         let Some(task) = task else {
             let reason =
                 format!("task {} is not in bundle {}", self.claimed.task, self.bundle.commit);
-            return (None, Ending::bare(Outcome::failed(OutcomeClass::Config, reason)));
+            return Ending::bare(Outcome::failed(OutcomeClass::Config, reason));
         };
         let _lease = Attached(tokio::spawn(lease::keep(
             self.context.store.clone(),
@@ -110,10 +120,7 @@ impl Attempt<'_> {
         if log.await.is_err() {
             self.cancel.cancel(CancelReason::StoreFailed);
         }
-        match ended {
-            Ok((checkout, ending)) => (Some(checkout), ending),
-            Err(outcome) => (None, Ending::bare(outcome)),
-        }
+        ended.unwrap_or_else(Ending::bare)
     }
 
     fn session_log(&self) -> SessionLog {
@@ -127,7 +134,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn attempt(&self, task: &Task, events: EventSink) -> Result<(Checkout, Ending), Outcome> {
+    async fn attempt(&self, task: &Task, events: EventSink) -> Result<Ending, Outcome> {
         info!(run.id = %self.claimed.run_id, task.id = %task.name, attempt = self.claimed.attempt, bundle.commit = %self.bundle.commit, "claimed run");
         let started = EventKind::AttemptStarted {
             bundle_commit: self.bundle.commit.as_str().to_owned(),
@@ -141,14 +148,15 @@ impl Attempt<'_> {
         let model_name = model.display_name.clone();
         let began = std::time::Instant::now();
         let checkout = workspace::create(self.context, task, self.claimed).await?;
-        let _ = events.record(worktree_ready(&checkout, began.elapsed())).await;
-        self.record_facts(&checkout, model_name).await?;
-        let rendered = prompt::render(self.context, task, self.claimed, &checkout)?;
-        let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, &checkout);
+        let checkout = self.checkout.get_or_init(|| async { checkout }).await;
+        let _ = events.record(worktree_ready(checkout, began.elapsed())).await;
+        self.record_facts(checkout, model_name).await?;
+        let rendered = prompt::render(self.context, task, self.claimed, checkout)?;
+        let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, checkout);
         let sandbox = workspace::start(self.context, spec.clone(), events.clone());
         let input = self.agent_input(
             task,
-            &checkout,
+            checkout,
             model,
             rendered,
             deadline,
@@ -158,7 +166,7 @@ impl Attempt<'_> {
         let end = agent::run(input).await;
         let collector = Collector {
             context: self.context,
-            checkout: &checkout,
+            checkout,
             spec,
             run: self.claimed.run_id.as_str(),
             attempt: self.claimed.attempt,
@@ -166,7 +174,7 @@ impl Attempt<'_> {
         };
         let (sandbox, work) = self.collect(collector, sandbox, end.artifacts.clone()).await;
         close_later(sandbox);
-        Ok((checkout, ending(end, work)))
+        Ok(ending(task, end, work))
     }
 
     /// What an earlier attempt of this run may have left: its container must be gone before its
@@ -322,15 +330,29 @@ fn close_later(sandbox: Option<Arc<dyn Sandbox>>) {
     }
 }
 
-/// A run whose work could not be collected did not succeed, whatever its checks say.
-fn ending(end: AgentEnd, work: Work) -> Ending {
-    let outcome = match (&work.lost, end.outcome.class) {
-        (Some(lost), OutcomeClass::Success) => {
-            Outcome::failed(OutcomeClass::Transient, format!("the work was not collected: {lost}"))
-        }
+/// A run whose work could not be collected, or whose required artifact could not be kept, did not
+/// succeed, whatever its checks said.
+fn ending(task: &Task, end: AgentEnd, work: Work) -> Ending {
+    let outcome = match end.outcome.class {
+        OutcomeClass::Success => verdict_on_work(task, &work).unwrap_or(end.outcome),
         _ => end.outcome,
     };
     Ending { outcome, usage: end.usage, answer: end.answer, work }
+}
+
+fn verdict_on_work(task: &Task, work: &Work) -> Option<Outcome> {
+    if let Some(lost) = &work.lost {
+        let reason = format!("the work was not collected: {lost}");
+        return Some(Outcome::failed(OutcomeClass::Transient, reason));
+    }
+    let kept = |wanted: &String| {
+        work.artifacts.iter().any(|artifact| artifact.path == *wanted || artifact.name == *wanted)
+    };
+    let missing = task.completion.artifacts.iter().find(|wanted| !kept(wanted))?;
+    let reason = format!(
+        "the required artifact {missing} was published and could not be kept: see the log's warnings"
+    );
+    Some(Outcome::failed(OutcomeClass::CompletionFailed, reason))
 }
 
 fn interrupted() -> Outcome {

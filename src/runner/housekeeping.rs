@@ -18,6 +18,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// How often the runs of dead processes are looked for.
 const ROUND_EVERY: Duration = Duration::from_secs(30);
 
+/// How long a stop waits for clean-up, which the next start would go on with.
+const LAST_TIDYING: Duration = Duration::from_secs(5);
+
 /// The rounds of tidying.
 pub(super) struct Housekeeping {
     round: Option<JoinHandle<Option<Timestamp>>>,
@@ -88,11 +91,19 @@ impl Housekeeping {
 
     /// Waits for the round under way and tidies what is left.
     pub(super) async fn finish(&mut self, context: &Context) {
-        if let Some(round) = self.round.take() {
-            // Its failures were told; a round that panicked is made up for now.
-            let _ = round.await;
+        let tidied = async {
+            if let Some(round) = self.round.take() {
+                // Its failures were told; a round that panicked is made up for now.
+                let _ = round.await;
+            }
+            tidy(context).await
+        };
+        tokio::select! {
+            _ = tidied => {}
+            () = context.clock.sleep(LAST_TIDYING) => {
+                warn!("clean-up takes long: the next start goes on with it");
+            }
         }
-        tidy(context).await;
     }
 }
 

@@ -25,6 +25,7 @@ mod wake;
 mod workspace;
 
 pub use bundles::{BundleKeeper, BundleState, StartError, commit_in_force};
+pub use cleanup::remove_workspace;
 pub use context::{Context, OpenError, new_run_id};
 pub use holder::{HolderError, is_alive};
 pub use lives::Lives;

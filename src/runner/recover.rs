@@ -97,6 +97,7 @@ async fn resolve(
         previous_answer: None,
         previous_outcome: None,
         previous_branch: None,
+        previous_commit: None,
     };
     let (checkout, work) = salvage(context, bundle, &claimed, open.worktree.as_deref()).await;
     let reason = format!("the process that carried it out ended (pid {})", open.holder.pid);

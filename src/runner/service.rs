@@ -93,7 +93,7 @@ impl Service {
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
-                () = self.wake.touched() => {}
+                () = self.wake.touched() => self.housekeeping.wanted(),
                 () = self.housekeeping.done() => {}
                 Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::{Context, Lives};
+use super::{Context, Lives, cleanup};
 use crate::bundle::Bundle;
 use crate::worktree::{self, WorktreeState};
 
@@ -27,6 +27,9 @@ async fn sweep(context: &Context, bundle: &Bundle) -> Result<usize, String> {
     let found = worktree::scan(repositories(context, bundle))
         .await
         .map_err(|error| super::with_causes(&error))?;
+    // Another state directory's runs are its own daemon's business.
+    let runs = context.config.state.runs();
+    let found: Vec<_> = found.into_iter().filter(|found| found.belongs_below(&runs)).collect();
     if found.is_empty() {
         return Ok(0);
     }
@@ -43,7 +46,7 @@ async fn sweep(context: &Context, bundle: &Bundle) -> Result<usize, String> {
         if entry.state != WorktreeState::Orphan || !old {
             continue;
         }
-        match worktree::remove(entry.path.clone()).await {
+        match cleanup::remove_workspace(&context.podman, &entry.path).await {
             Ok(_) => removed += 1,
             Err(error) => {
                 warn!(path = %entry.path.display(), error = %super::with_causes(&error), "cannot remove an orphaned worktree")

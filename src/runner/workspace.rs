@@ -41,24 +41,39 @@ pub async fn create(
     task: &Task,
     claimed: &ClaimedRun,
 ) -> Result<Checkout, Outcome> {
-    let base = match (&task.worktree.base_branch, &task.repo) {
-        (Some(branch), _) => Some(branch.clone()),
-        (None, Some(_)) => None,
-        // A private repository goes on from where the last successful run left it.
-        (None, None) => claimed.previous_branch.clone(),
-    };
     let request = CreateRequest {
         source: source(context, task),
         task: task.name.as_str().to_owned(),
         run_id: claimed.run_id.as_str().to_owned(),
         attempt: claimed.attempt,
         branch_prefix: task.worktree.branch_prefix.clone(),
-        base,
+        base: None,
         mode: if task.worktree.enabled { CheckoutMode::Branch } else { CheckoutMode::Plain },
         run_dir: attempt_dir(context, claimed),
         now: context.clock.now(),
     };
+    for base in bases(task, claimed) {
+        let request = CreateRequest { base: Some(base), ..request.clone() };
+        match worktree::create(request).await {
+            // Its branch was deleted, after a merge perhaps: the commit is kept, or else HEAD serves.
+            Err(WorktreeError::NoSuchBase { .. }) if task.worktree.base_branch.is_none() => {}
+            done => return done.map_err(|error| outcome_of(&error)),
+        }
+    }
     worktree::create(request).await.map_err(|error| outcome_of(&error))
+}
+
+/// Where the run may start from, the best first; HEAD where none exists. A private repository goes on
+/// from where the task's last successful run left it.
+fn bases(task: &Task, claimed: &ClaimedRun) -> Vec<String> {
+    match (&task.worktree.base_branch, &task.repo) {
+        (Some(branch), _) => vec![branch.clone()],
+        (None, Some(_)) => Vec::new(),
+        (None, None) => {
+            let left = [claimed.previous_branch.clone(), claimed.previous_commit.clone()];
+            left.into_iter().flatten().collect()
+        }
+    }
 }
 
 /// A missing or unusable repository needs a person; a full disk or a failed write may pass.

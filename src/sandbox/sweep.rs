@@ -1,6 +1,7 @@
 //! Removes containers: one, a run's, or those of processes that are dead. Strangers' containers are
 //! in other storage or carry other labels, and are never touched.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use super::podman::{PATIENCE, Podman};
 pub(super) const PROBE: &str = "probe";
 /// No probe takes this long.
 const PROBE_PATIENCE: Duration = Duration::from_secs(600);
+/// How long a large tree may take to remove.
+const TREE_PATIENCE: Duration = Duration::from_secs(600);
 const GONE_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -44,6 +47,13 @@ impl Podman {
     /// The ids of this state directory's containers, whoever started them.
     pub async fn containers(&self) -> Result<Vec<String>, PodmanError> {
         Ok(self.rows("label=fleet.run").await?.into_iter().map(|row| row.id).collect())
+    }
+
+    /// Removes a directory tree with the rights of the user namespace: what containers and overlays
+    /// leave may belong to subordinate ids. Follows no link and leaves mounts alone.
+    pub async fn remove_tree(&self, path: &Path) -> Result<(), PodmanError> {
+        let fixed = ["unshare", "rm", "-rf", "--one-file-system", "--"].map(OsStr::new);
+        self.output(fixed.into_iter().chain([path.as_os_str()]), TREE_PATIENCE).await.map(drop)
     }
 
     async fn remove(&self, names: &[String]) -> Result<(), PodmanError> {

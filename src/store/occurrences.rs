@@ -266,6 +266,7 @@ fn claimed(connection: &Connection, run_id: RunId) -> rusqlite::Result<ClaimedRu
                 previous_answer: None,
                 previous_outcome: None,
                 previous_branch: None,
+                previous_commit: None,
             })
         })?;
     if claimed.attempt > 1 {
@@ -290,14 +291,18 @@ fn previous(connection: &Connection, claimed: &mut ClaimedRun) -> rusqlite::Resu
         claimed.previous_answer = answer;
         claimed.previous_outcome = outcome;
     }
-    claimed.previous_branch = connection
+    let left = connection
         .prepare_cached(
-            "SELECT branch FROM runs WHERE task = ?1 AND run_id <> ?2 AND state = 'success'
-                AND branch IS NOT NULL
+            "SELECT branch, commit_id FROM runs WHERE task = ?1 AND run_id <> ?2
+                AND state = 'success' AND branch IS NOT NULL
              ORDER BY due DESC LIMIT 1",
         )?
-        .query_row(key, |row| row.get(0))
+        .query_row(key, |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
+    if let Some((branch, commit)) = left {
+        claimed.previous_branch = branch;
+        claimed.previous_commit = commit;
+    }
     Ok(())
 }
 

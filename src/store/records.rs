@@ -62,6 +62,8 @@ pub struct ClaimedRun {
     pub previous_outcome: Option<String>,
     /// The branch of the task's last successful run that left one.
     pub previous_branch: Option<String>,
+    /// The tip that the branch had then.
+    pub previous_commit: Option<String>,
 }
 
 /// Something that an earlier attempt did outside its worktree.

@@ -16,7 +16,7 @@ mod write_file;
 pub use arguments::{ArgumentError, parse_arguments};
 pub use catalog::{ToolDescription, describe};
 pub use context::{Change, ToolContext, ToolFailure, ToolOutput};
-pub use publish_artifact::{ArtifactList, MAX_ARTIFACTS, workspace_relative};
+pub use publish_artifact::{ArtifactList, MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, workspace_relative};
 pub use task_tracker::{ItemStatus, Plan, PlanItem};
 
 use serde_json::Value;

@@ -12,6 +12,10 @@ use super::context::{Asked, Change, ToolContext, ToolFailure, ToolOutput, unexpe
 
 /// The most files that one run publishes.
 pub const MAX_ARTIFACTS: usize = 50;
+/// The largest file that can be published: it is copied out of the sandbox whole.
+pub const MAX_ARTIFACT_BYTES: u64 = 64 * 1024 * 1024;
+/// The longest name, as of a file.
+const MAX_NAME_BYTES: usize = 255;
 
 /// The arguments of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -94,8 +98,20 @@ pub(super) async fn run(
         Asked::Reply(other) => return Err(unexpected(&other)),
         Asked::Refused(error) => return Ok(error),
     };
+    if size > MAX_ARTIFACT_BYTES {
+        return Ok(ToolOutput::error(format!(
+            "{path} has {size} bytes; at most {MAX_ARTIFACT_BYTES} can be published: compress or split it"
+        )));
+    }
+    let name = name_of(arguments.name, &path);
+    if name.len() > MAX_NAME_BYTES {
+        return Ok(ToolOutput::error(format!(
+            "the name has {} bytes; at most {MAX_NAME_BYTES} are allowed",
+            name.len()
+        )));
+    }
     let artifact = Artifact {
-        name: name_of(arguments.name, &path),
+        name,
         path: path.clone(),
         description: arguments.description.filter(|text| !text.trim().is_empty()),
         size,

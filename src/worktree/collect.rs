@@ -30,7 +30,7 @@ impl Default for CollectLimits {
         CollectLimits {
             max_bytes: 256 << 20,
             max_objects: 200_000,
-            timeout: Duration::from_secs(300),
+            timeout: Duration::from_secs(60),
         }
     }
 }

@@ -54,6 +54,12 @@ pub struct WorktreeEntry {
 
 impl Found {
     /// The run that it was made for.
+    /// Whether the attempt's host directory lies below `runs`: a repository may hold workspaces of
+    /// several state directories, and each is to leave the others' alone.
+    pub fn belongs_below(&self, runs: &std::path::Path) -> bool {
+        self.record.run_dir.starts_with(runs)
+    }
+
     pub fn run_id(&self) -> &str {
         &self.record.run_id
     }

@@ -66,6 +66,8 @@ fn run_of_a_dead_neighbour_is_resolved_by_the_running_daemon() {
     });
     child.kill().expect("it is killed");
     child.wait().expect("it is reaped");
+    // The daemon looks each half minute, and when it is woken.
+    std::fs::write(world.state().join("wake"), "now").expect("the wake file");
 
     daemon.wait_for("run failed");
     let whole = world.run(&run["run_id"]);
@@ -105,4 +107,104 @@ fn retry_keeps_the_commit_with_which_its_run_began() {
     world.ok(&["dlq", "replay", "check"]);
     daemon.wait_for("run succeeded");
     assert_eq!(daemon.stop(), Some(0));
+}
+
+fn plays(task: &str, calls: &[(&str, serde_json::Value)]) -> World {
+    let turns: Vec<_> = calls
+        .iter()
+        .map(|(name, arguments)| serde_json::json!({"tool_calls": [{"name": name, "arguments": arguments}]}))
+        .chain([serde_json::json!({"text": "Done."})])
+        .collect();
+    let script = serde_json::json!({ "turns": turns }).to_string();
+    World::new(&[("tasks/play.yaml", task), ("scripted/play.yaml", &script)])
+}
+
+fn bash(command: &str) -> (&'static str, serde_json::Value) {
+    ("bash", serde_json::json!({ "command": command }))
+}
+
+#[test]
+fn workspace_whose_agent_removed_what_the_repository_holds_is_removed_all_the_same() {
+    let world = plays(
+        "prompt: Go.\ncompletion: {shell: 'true'}\n",
+        &[bash(
+            "git branch -D main; git pack-refs --all; git gc -q; echo x > x; git add x; git commit -qm x",
+        )],
+    );
+    assert_eq!(world.run_task("play")["state"], "success");
+    assert_eq!(world.json(&["worktree", "list", "--json"]), serde_json::json!([]));
+    let left = std::fs::read_dir(world.state().join("runs")).expect("runs").count();
+    assert_eq!(left, 0, "an overlay is left");
+}
+
+#[test]
+fn failure_after_the_worktree_was_made_leaves_no_worktree() {
+    let task = "prompt: '{% if run.attempt > 1 %}{{ 1 // 0 }}{% endif %}x'\nmax_retries: 1\nretry_policy: {initial_delay: 1s, retry_on: [completion_failed]}\ncompletion: {shell: 'false'}\n";
+    let world = plays(task, &[bash("true")]);
+    let run = world.run_task("play");
+    assert_eq!(
+        (&run["state"], &run["outcome"]),
+        (&"dead_lettered".into(), &"config".into()),
+        "{run:#}"
+    );
+    assert_eq!(world.json(&["worktree", "list", "--json"]), serde_json::json!([]));
+}
+
+#[test]
+fn deleting_the_branch_of_the_last_success_does_not_stop_the_next_run() {
+    let world = plays(
+        "prompt: Go.\ncompletion: {shell: 'true'}\n",
+        &[bash("echo x >> x; git add x; git commit -qm x")],
+    );
+    let first = world.run_task("play");
+    let repo = first["attempt_list"][0]["repo"].as_str().expect("a repository").to_owned();
+    crate::env::git(repo.as_ref(), &["branch", "-D", first["branch"].as_str().expect("a branch")]);
+    let second = world.run_task("play");
+    assert_eq!(second["state"], "success", "{second:#}");
+    assert_eq!(
+        second["attempt_list"][0]["base_commit"], first["commit"],
+        "it goes on from the kept commit"
+    );
+}
+
+#[test]
+fn prune_leaves_another_state_directorys_workspaces_alone() {
+    let repo_of = |world: &World| world.path().join("repo");
+    let task = |repo: &str| {
+        format!(
+            "prompt: Go.\nworkspace: {{repo: {repo}}}\nworktree_config: {{auto_cleanup: false}}\ncompletion: {{shell: 'true'}}\n"
+        )
+    };
+    let world = World::new(&[]);
+    crate::env::repository(&repo_of(&world), &[("README", "hello\n")]);
+    let task = task(&repo_of(&world).display().to_string());
+    world.commit(
+        &[("tasks/keep.yaml", &task), ("scripted/keep.yaml", "turns:\n  - text: Done.\n")],
+        "task",
+    );
+    assert_eq!(world.run_task("keep")["state"], "success");
+
+    let other = World::new(&[
+        ("tasks/keep.yaml", &task),
+        ("scripted/keep.yaml", "turns:\n  - text: Done.\n"),
+    ]);
+    assert_eq!(other.run_task("keep")["state"], "success");
+    other.ok(&["worktree", "prune", "--older-than", "0s"]);
+    assert_eq!(other.json(&["worktree", "list", "--json"]), serde_json::json!([]));
+    assert_eq!(world.json(&["worktree", "list", "--json"]).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn artifact_that_is_too_large_is_refused_and_the_run_fails_for_want_of_it() {
+    let publish = ("publish_artifact", serde_json::json!({"path": "a"}));
+    let world = plays(
+        "prompt: Go.\nlimits: {max_iterations: 8}\ncompletion: {artifacts: [a]}\n",
+        &[bash("truncate -s 70M a"), publish],
+    );
+    let run = world.run_task("play");
+    assert_eq!(run["state"], "dead_lettered", "{run:#}");
+    let refused = |event: &serde_json::Value| {
+        event["tool"] == "publish_artifact" && event["is_error"] == true
+    };
+    assert!(run["events"].as_array().expect("events").iter().any(refused), "{run:#}");
 }
