@@ -10,10 +10,11 @@ const HEAD: &str = "\
 Each attempt ends in exactly one outcome class. The class decides whether another attempt follows, and
 which state the run is left in when none does. `fleet runs show` names the class and the reason.
 
-- **retried** says when another attempt follows. `retry.max_retries` is 0 unless the task sets it, so a
+- **retried** says when another attempt follows. `max_retries` is 0 unless the task sets it, so a
   transient failure is retried only in tasks that ask for it.
 - **end state** is the run's state when no attempt follows any more. A run in `dead_lettered` waits for
-  a person: `fleet dlq list` shows it and `fleet dlq replay` puts it back.
+  a person: `fleet dlq list` shows it, `fleet dlq replay` puts it back, and `fleet dlq drop` closes it: the
+  run is then `cancelled`, and keeps its class.
 - **metric labels** are the label `outcome` of `fleet_runs_total`, and for dead letters the label
   `reason` of `fleet_dead_letter_queued_total`.
 
