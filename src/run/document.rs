@@ -88,14 +88,16 @@ fn meaning(class: OutcomeClass) -> &'static str {
         OutcomeClass::TokenCeiling => "The run spent as many tokens as it may.",
         OutcomeClass::IterationCeiling => "The attempt went as many rounds as it may.",
         OutcomeClass::ContextBudget => "The conversation no longer fits into the model's context.",
-        OutcomeClass::WallTimeout => "The attempt took longer than `FLEET_TASK_WALL_TIMEOUT`.",
+        OutcomeClass::WallTimeout => {
+            "The attempt took longer than `limits.wall_timeout` or the host allows."
+        }
         OutcomeClass::EnforcementRounds => {
             "The agent was sent back too often without meeting the conditions for finishing."
         }
         OutcomeClass::AuditAbort => {
             "The agent said itself, in its audit, that it could not do the task."
         }
-        OutcomeClass::Unverified => "The verifier did not confirm the work.",
+        OutcomeClass::Unverified => "Nothing confirmed the work, such as a check in `completion`.",
         OutcomeClass::CompletionFailed => {
             "A required tool, artifact or check of the task's `completion` is missing or failed."
         }
