@@ -8,8 +8,9 @@ use crate::store::{DeadLetterRow, ReplayTarget, RunFilter, RunRow, Store, StoreE
 
 /// Characters of a reason in the table.
 const REASON_WIDTH: usize = 80;
+const NONE: &str = "there are no dead letters";
 
-/// Reviews and replays dead letters (also `fleet sched dlq`).
+/// Reviews, replays and drops dead letters (also `fleet sched dlq`).
 #[derive(Debug, clap::Args)]
 pub struct DlqArgs {
     #[command(subcommand)]
@@ -22,6 +23,8 @@ enum Verb {
     List(ListArgs),
     /// Puts dead letters back to pending, with a fresh count of attempts
     Replay(ReplayArgs),
+    /// Closes a dead letter without running it: the run is cancelled, its reason is kept
+    Drop(DropArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -50,6 +53,16 @@ struct ReplayArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct DropArgs {
+    /// A run's id or the beginning of it
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Why, for whoever reads the run later
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Which {
     /// A run's id or the beginning of it, or a task: its newest dead letter
@@ -69,6 +82,7 @@ pub fn run(args: DlqArgs, global: &Global) -> Result<Exit, Failure> {
         match args.verb {
             Verb::List(args) => list(args, global).await,
             Verb::Replay(args) => replay(args, global).await,
+            Verb::Drop(args) => drop_one(args, global).await,
         }
     })?
 }
@@ -103,14 +117,31 @@ fn letters_table(rows: &[DeadLetterRow]) -> String {
     table.trim_fmt()
 }
 
+async fn drop_one(args: DropArgs, global: &Global) -> Result<Exit, Failure> {
+    let Some(store) = global.existing_store()? else {
+        return Err(StoreError::RunNotFound(args.run).into());
+    };
+    let run = store.find_run(args.run).await?;
+    store.drop_dead_letter(run.clone(), args.reason).await.map_err(|error| match error {
+        StoreError::WrongState { .. } => Failure::from(error)
+            .hint("only a dead letter can be dropped: fleet dlq list shows them"),
+        error => error.into(),
+    })?;
+    print(&format!("dropped {run}: it is cancelled"))?;
+    Ok(Exit::Ok)
+}
+
 async fn replay(args: ReplayArgs, global: &Global) -> Result<Exit, Failure> {
     let Some(store) = global.existing_store()? else {
-        return Err(nothing("there are no dead letters".to_owned()));
+        return if args.which.all { nothing_at_all() } else { Err(nothing(NONE.to_owned())) };
     };
     let target = target(&args.which, &store).await?;
     let found = candidates(&store, &target).await?;
     if found.is_empty() {
-        return Err(nothing(absent(&target)));
+        return match target {
+            ReplayTarget::All => nothing_at_all(),
+            other => Err(nothing(absent(&other))),
+        };
     }
     if args.dry_run {
         found.iter().try_for_each(|run| print(&format!("would replay {run}")))?;
@@ -145,12 +176,7 @@ async fn candidates(store: &Store, target: &ReplayTarget) -> Result<Vec<RunId>, 
             let row = store.run(RunId::new(id)).await?;
             match row.state {
                 RunState::DeadLettered | RunState::Error => Ok(vec![row.run_id]),
-                state => Err(StoreError::WrongState {
-                    run_id: row.run_id,
-                    state: state.as_str(),
-                    needed: "dead_lettered",
-                }
-                .into()),
+                state => Err(wrong_state(row.run_id, state)),
             }
         }
         ReplayTarget::Task(task) => {
@@ -180,9 +206,22 @@ fn absent(target: &ReplayTarget) -> String {
         ReplayTarget::Task(name) => {
             format!("no run begins with {name}, and no task {name} has a dead letter")
         }
-        ReplayTarget::All => "there are no dead letters".to_owned(),
+        ReplayTarget::All => NONE.to_owned(),
         ReplayTarget::Tag(tag) => format!("no dead letter has the tag {tag}"),
     }
+}
+
+fn wrong_state(run_id: RunId, state: RunState) -> Failure {
+    let error = StoreError::WrongState { run_id, state: state.as_str(), needed: "dead_lettered" };
+    Failure::from(error).hint(
+        "runs that are dead_lettered or error can be replayed; to run the task afresh: fleet task run",
+    )
+}
+
+/// Replaying every one of none is done already.
+fn nothing_at_all() -> Result<Exit, Failure> {
+    print(&format!("{NONE}: nothing to replay"))?;
+    Ok(Exit::Ok)
 }
 
 fn nothing(message: String) -> Failure {

@@ -10,10 +10,11 @@ const HEAD: &str = "\
 Each attempt ends in exactly one outcome class. The class decides whether another attempt follows, and
 which state the run is left in when none does. `fleet runs show` names the class and the reason.
 
-- **retried** says when another attempt follows. `retry.max_retries` is 0 unless the task sets it, so a
+- **retried** says when another attempt follows. `max_retries` is 0 unless the task sets it, so a
   transient failure is retried only in tasks that ask for it.
 - **end state** is the run's state when no attempt follows any more. A run in `dead_lettered` waits for
-  a person: `fleet dlq list` shows it and `fleet dlq replay` puts it back.
+  a person: `fleet dlq list` shows it, `fleet dlq replay` puts it back, and `fleet dlq drop` closes it: the
+  run is then `cancelled`, and keeps its class.
 - **metric labels** are the label `outcome` of `fleet_runs_total`, and for dead letters the label
   `reason` of `fleet_dead_letter_queued_total`.
 
@@ -87,14 +88,16 @@ fn meaning(class: OutcomeClass) -> &'static str {
         OutcomeClass::TokenCeiling => "The run spent as many tokens as it may.",
         OutcomeClass::IterationCeiling => "The attempt went as many rounds as it may.",
         OutcomeClass::ContextBudget => "The conversation no longer fits into the model's context.",
-        OutcomeClass::WallTimeout => "The attempt took longer than `FLEET_TASK_WALL_TIMEOUT`.",
+        OutcomeClass::WallTimeout => {
+            "The attempt took longer than `limits.wall_timeout` or the host allows."
+        }
         OutcomeClass::EnforcementRounds => {
             "The agent was sent back too often without meeting the conditions for finishing."
         }
         OutcomeClass::AuditAbort => {
             "The agent said itself, in its audit, that it could not do the task."
         }
-        OutcomeClass::Unverified => "The verifier did not confirm the work.",
+        OutcomeClass::Unverified => "Nothing confirmed the work, such as a check in `completion`.",
         OutcomeClass::CompletionFailed => {
             "A required tool, artifact or check of the task's `completion` is missing or failed."
         }

@@ -1,4 +1,4 @@
-//! Dead letters and their replay.
+//! Dead letters: listed, replayed, or closed without a replay.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -10,6 +10,7 @@ use super::{DeadLetterRow, ReplayTarget, Store, StoreError};
 use crate::run::{RunId, RunState, TaskName};
 
 const DOING: &str = "replays dead letters";
+const CLOSING: &str = "closes a dead letter";
 
 impl Store {
     /// Dead letters, the newest first; `tag` narrows.
@@ -62,18 +63,66 @@ impl Store {
             })
             .await
     }
+
+    /// Closes a dead letter for good: the run is `cancelled`, its dead-letter reason stays, and the
+    /// reason that people read says who closed it, and `why`. What was counted stays counted.
+    ///
+    /// # Errors
+    /// The run is in another state, or there is none.
+    pub async fn drop_dead_letter(
+        &self,
+        run: RunId,
+        why: Option<String>,
+    ) -> Result<(), StoreError> {
+        let why = why.map(|why| self.redactor.redact(&why).into_owned());
+        self.writer
+            .write(CLOSING, Durability::Power, move |connection| {
+                let state = state_of(connection, &run, CLOSING)?;
+                if state != RunState::DeadLettered {
+                    return Err(StoreError::WrongState {
+                        run_id: run,
+                        state: state.as_str(),
+                        needed: "dead_lettered",
+                    });
+                }
+                close(connection, &run, why.as_deref())
+                    .map_err(|source| StoreError::sql(CLOSING, source))
+            })
+            .await
+    }
+}
+
+fn state_of(
+    connection: &Connection,
+    run: &RunId,
+    doing: &'static str,
+) -> Result<RunState, StoreError> {
+    connection
+        .query_row("SELECT state FROM runs WHERE run_id = ?1", [run.as_str()], |row| {
+            get_state(row, "state")
+        })
+        .optional()
+        .map_err(|source| StoreError::sql(doing, source))?
+        .ok_or_else(|| StoreError::RunNotFound(run.to_string()))
+}
+
+fn close(connection: &Connection, run: &RunId, why: Option<&str>) -> rusqlite::Result<()> {
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    connection
+        .execute(
+            "UPDATE runs SET state = 'cancelled', retry_at = NULL, token = token + 1,
+                reason = 'dropped by an operator' || ?2 || ' (was: ' || dead_letter_reason || ')'
+             WHERE run_id = ?1",
+            params![run.as_str(), why],
+        )
+        .map(drop)
 }
 
 fn targets(connection: &Connection, target: &ReplayTarget) -> Result<Vec<RunId>, StoreError> {
     match target {
         ReplayTarget::Run(id) => {
             let run = resolve(connection, id)?;
-            let state = connection
-                .query_row("SELECT state FROM runs WHERE run_id = ?1", [run.as_str()], |row| {
-                    get_state(row, "state")
-                })
-                .map_err(|source| StoreError::sql(DOING, source))?;
-            match state {
+            match state_of(connection, &run, DOING)? {
                 RunState::DeadLettered | RunState::Error => Ok(vec![run]),
                 other => Err(StoreError::WrongState {
                     run_id: run,

@@ -63,11 +63,6 @@ pub(super) async fn run(args: ListArgs, global: &Global) -> Result<Exit, Failure
 fn runs_table(rows: &[RunRow]) -> String {
     let mut table = table(&["RUN", "TASK", "DUE", "STATE", "TRIES", "COST", "LEFT"]);
     for row in rows {
-        let left = match (&row.reason, &row.branch) {
-            (Some(reason), _) => one_line(reason, REASON_WIDTH),
-            (None, Some(branch)) => one_line(branch, REASON_WIDTH),
-            (None, None) => String::new(),
-        };
         table.add_row([
             row.run_id.to_string(),
             row.task.to_string(),
@@ -75,10 +70,21 @@ fn runs_table(rows: &[RunRow]) -> String {
             row.state.as_str().to_owned(),
             row.attempts.to_string(),
             dollars(row.cost_usd),
-            left,
+            one_line(&left(row), REASON_WIDTH),
         ]);
     }
     table.trim_fmt()
+}
+
+/// What the run left. What an earlier attempt left is no news of the one that runs.
+fn left(row: &RunRow) -> String {
+    match (row.state, &row.reason, &row.branch) {
+        (RunState::Running, Some(reason), _) => format!("(attempt before: {reason})"),
+        (RunState::Running, None, _) => String::new(),
+        (_, Some(reason), _) => reason.clone(),
+        (_, None, Some(branch)) => branch.clone(),
+        (_, None, None) => String::new(),
+    }
 }
 
 impl Since {

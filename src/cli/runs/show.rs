@@ -5,7 +5,8 @@ use serde::Deserialize;
 use crate::cli::timeline::{short, spent};
 use crate::cli::visible::{duration, instant, one_line, visible};
 use crate::cli::{Exit, Failure, print, print_json};
-use crate::run::SealLine;
+use crate::run::{RunState, SealLine, Usage};
+use crate::sandbox;
 use crate::store::{ArtifactRow, AttemptRow, RunDetail};
 
 /// Characters of the answer that are shown.
@@ -46,7 +47,7 @@ fn text(detail: &RunDetail) -> String {
         page.block(stat);
     }
     if let Some(seal) = &detail.seal {
-        page.section("seal");
+        page.section("seal of this host, as probed");
         seal_lines(&mut page, seal);
     }
     if let Some(answer) = &detail.answer {
@@ -66,16 +67,18 @@ fn text(detail: &RunDetail) -> String {
 
 fn header(page: &mut Page, detail: &RunDetail) {
     let run = &detail.run;
-    let outcome = run.outcome.as_deref().filter(|outcome| *outcome != run.state.as_str());
+    let runs = run.state == RunState::Running;
+    let outcome = run.outcome.as_deref().filter(|outcome| *outcome != run.state.as_str() && !runs);
     let outcome = outcome.map_or(String::new(), |outcome| format!(" ({outcome})"));
     page.0.push_str(&format!("run {}\n", run.run_id));
     page.field("task", run.task.as_str());
     page.field("state", &format!("{}{outcome}", run.state.as_str()));
-    page.optional("reason", run.reason.as_deref());
+    // While an attempt runs, what is recorded of the run is how the one before it ended.
+    page.optional(if runs { "before" } else { "reason" }, run.reason.as_deref());
     page.field("due", &format!("{}, by {}", instant(run.due), run.trigger));
     page.optional("retry at", run.retry_at.map(instant).as_deref());
     page.field("attempts", &run.attempts.to_string());
-    page.field("spent", &spent(&detail.usage));
+    spending(page, detail);
     page.optional("bundle", run.bundle_commit.as_deref().map(short));
     page.optional("branch", run.branch.as_deref());
     page.optional("commit", run.commit.as_deref());
@@ -86,6 +89,18 @@ fn header(page: &mut Page, detail: &RunDetail) {
         );
     } else {
         page.optional("limits", run.limits.as_deref());
+    }
+}
+
+/// A replay begins a fresh count, which the ceilings follow; both are shown where they differ.
+fn spending(page: &mut Page, detail: &RunDetail) {
+    let mut all = Usage::default();
+    detail.attempt_list.iter().for_each(|attempt| all += attempt.usage);
+    if all == detail.usage {
+        page.field("spent", &spent(&all));
+    } else {
+        page.field("spent", &format!("{} over all attempts", spent(&all)));
+        page.field("", &format!("{} spent since the replay", spent(&detail.usage)));
     }
 }
 
@@ -128,19 +143,38 @@ fn seal_lines(page: &mut Page, seal: &serde_json::Value) {
         page.line("recorded in a form that this fleet does not know: see --json");
         return;
     };
-    let failed = seal.lines.iter().filter(|line| !line.holds).count();
-    let sum = match (seal.lines.len(), failed) {
-        (0, _) => "no property was recorded".to_owned(),
-        (all, 0) => format!("all {all} properties hold"),
-        (all, failed) => format!("{failed} of {all} properties do not hold"),
-    };
-    page.line(&format!("{}, limits {}: {sum}", seal.runtime, seal.limits));
-    for SealLine { property, wanted, seen, holds } in &seal.lines {
+    page.line(&format!("{}, limits {}: {}", seal.runtime, seal.limits, seal.sum()));
+    for line in &seal.lines {
+        let SealLine { property, wanted, seen, holds } = line;
         page.line(&if *holds {
             format!("  ok   {property}: {seen}")
+        } else if seal.does_without(line) {
+            format!("  --   {property}: {seen}, not enforced (best effort)")
         } else {
             format!("  FAIL {property}: {seen}, wanted {wanted}")
         });
+    }
+}
+
+impl Seal {
+    /// The line is of a limit that this host does not enforce and that nobody asked it to.
+    fn does_without(&self, line: &SealLine) -> bool {
+        !line.holds && self.limits == "best_effort" && sandbox::is_limit(line)
+    }
+
+    fn sum(&self) -> String {
+        if self.lines.is_empty() {
+            return "no property was recorded".to_owned();
+        }
+        let all = self.lines.len();
+        let without = self.lines.iter().filter(|line| self.does_without(line)).count();
+        let failed = self.lines.iter().filter(|line| !line.holds).count() - without;
+        match (failed, without) {
+            (0, 0) => format!("all {all} properties hold"),
+            (0, _) => format!("{} of {all} properties hold, {without} not enforced", all - without),
+            (_, 0) => format!("{failed} of {all} properties do not hold"),
+            (_, _) => format!("{failed} of {all} properties do not hold, {without} not enforced"),
+        }
     }
 }
 

@@ -104,10 +104,19 @@ pub async fn running(store: &Store, task: &str, number: u32) -> ClaimedRun {
         skip: None,
         tags: vec!["weekly".into()],
     };
+    store.insert_and_claim(occurrence, claim()).await.expect("claimed")
+}
+
+/// Claims what is pending or whose retry is due.
+pub async fn claim_again(store: &Store) -> ClaimedRun {
+    let request = ClaimRequest { now: now() + SignedDuration::from_mins(10), ..claim() };
+    store.claim_next(request).await.expect("claims").expect("is due")
+}
+
+fn claim() -> ClaimRequest {
     let holder = Holder { instance: "a".into(), pid: 7, boot: BootId::new("boot") };
-    let until = now() + SignedDuration::from_hours(1);
-    let request = ClaimRequest { holder, now: now(), lease_until: until, only: None };
-    store.insert_and_claim(occurrence, request).await.expect("claimed")
+    let lease_until = now() + SignedDuration::from_hours(1);
+    ClaimRequest { holder, now: now(), lease_until, only: None }
 }
 
 pub fn event(kind: EventKind) -> Event {

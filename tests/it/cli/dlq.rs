@@ -56,7 +56,14 @@ async fn a_run_that_is_not_dead_is_not_replayed() {
     let done = bench.fleet(&["dlq", "replay", claimed.run_id.as_str()]);
     assert_eq!(
         (done.code, done.err),
-        (4, format!("error: run {} is running, not dead_lettered\n", claimed.run_id))
+        (
+            4,
+            format!(
+                "error: run {} is running, not dead_lettered\n  hint: runs that are dead_lettered or error \
+                 can be replayed; to run the task afresh: fleet task run\n",
+                claimed.run_id
+            )
+        )
     );
     assert_eq!(store.run(claimed.run_id).await.expect("is there").state, RunState::Running);
 }
@@ -70,7 +77,11 @@ async fn nothing_to_replay_tells_what_to_do() {
         let done = bench.fleet(&[&["dlq", "replay"], args].concat());
         (done.code, done.err)
     };
-    assert_eq!(replay(&["--all"]), (2, format!("error: there are no dead letters\n{hint}")));
+    let all = bench.fleet(&["dlq", "replay", "--all"]);
+    assert_eq!(
+        (all.code, all.out),
+        (0, "there are no dead letters: nothing to replay\n".to_owned())
+    );
     assert_eq!(
         replay(&["--tag", "x"]),
         (2, format!("error: no dead letter has the tag x\n{hint}"))
@@ -81,4 +92,31 @@ async fn nothing_to_replay_tells_what_to_do() {
     );
     assert_eq!(replay(&[]).0, 2);
     assert_eq!(replay(&["tidy", "--all"]).0, 2);
+}
+
+#[tokio::test]
+async fn a_dropped_dead_letter_is_cancelled_and_tells_why() {
+    let bench = Bench::new();
+    let store = bench.store();
+    history(&store).await;
+    let id = run_id(2);
+    let done = bench.fleet(&["dlq", "drop", id.as_str(), "--reason", "done by hand"]);
+    assert_eq!((done.code, done.out), (0, format!("dropped {id}: it is cancelled\n")));
+    let row = store.run(id.clone()).await.expect("is there");
+    assert_eq!(
+        (row.state, row.outcome.as_deref(), row.reason.as_deref()),
+        (
+            RunState::Cancelled,
+            Some("cost_ceiling"),
+            Some("dropped by an operator: done by hand (was: $0.50 of $0.50 is spent)")
+        )
+    );
+    assert_eq!(bench.fleet(&["dlq", "list"]).out, "no dead letters\n");
+    let again = bench.fleet(&["dlq", "drop", id.as_str()]);
+    let refused = format!(
+        "error: run {id} is cancelled, not dead_lettered\n  hint: only a dead letter can be dropped: \
+         fleet dlq list shows them\n"
+    );
+    assert_eq!((again.code, again.err), (4, refused));
+    assert_eq!(bench.fleet(&["dlq", "drop", "nothing"]).code, 2);
 }

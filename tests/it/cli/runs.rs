@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use fleet::run::EventKind;
+use fleet::run::{EventKind, RunState};
+use fleet::store::{AttemptFinish, ReplayTarget};
 use serde_json::json;
 
-use super::bench::{Bench, event, history, run_id, running, success};
+use super::bench::{Bench, claim_again, dead, event, history, now, run_id, running, success};
 
 async fn with_history() -> Bench {
     let bench = Bench::new();
@@ -203,4 +204,38 @@ fn a_damaged_store_is_named_and_ends_with_5() {
         (done.code, done.err.as_str()),
         (5, "error: the store ~/state/fleet.db is damaged: file is not a database\n")
     );
+}
+
+#[tokio::test]
+async fn a_running_attempt_does_not_show_what_ended_the_one_before_as_its_own() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let claimed = running(&store, "tidy", 2).await;
+    let failed = AttemptFinish {
+        state: RunState::Scheduled,
+        retry_at: Some(now()),
+        dead_letter: None,
+        ..dead()
+    };
+    store.finish_attempt(claimed.run_id.clone(), claimed.token, failed).await.expect("ends");
+    claim_again(&store).await;
+    let list = bench.fleet(&["runs", "list"]).out;
+    assert!(list.contains("(attempt before: $0.50 of $0.50 is spent)"), "{list}");
+    let shown = bench.fleet(&["runs", "show", claimed.run_id.as_str()]).out;
+    assert!(
+        shown.contains("  state      running\n  before     $0.50 of $0.50 is spent\n"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn after_a_replay_both_sums_of_spending_are_shown() {
+    let bench = Bench::new();
+    let store = bench.store();
+    history(&store).await;
+    store.replay(ReplayTarget::All, now()).await.expect("replays");
+    let shown = bench.fleet(&["runs", "show", run_id(2).as_str()]).out;
+    let sums = "  spent      $0.0120, 120 tokens in (20 cached), 30 out over all attempts\n             \
+                $0.00, 0 tokens in (0 cached), 0 out spent since the replay\n";
+    assert!(shown.contains(sums), "{shown}");
 }
