@@ -5,7 +5,9 @@ use super::limits::check_limits;
 use super::models::Models;
 use super::names::check_name;
 use super::persona::unknown_persona;
-use super::retry::check_retry;
+use super::range::{check_range, check_repeats};
+use super::retry::{MAX_RETRIES, check_retry};
+use super::sandbox::check_sandbox;
 use super::secrets::looks_secret;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
@@ -19,6 +21,9 @@ use crate::schedule::Schedule;
 
 /// The manifest's file name.
 const FILE: &str = "manifest.yaml";
+
+/// US dollars per million tokens; more is a slip of the keyboard, and sums would not hold it.
+const MAX_PRICE: f64 = 1e6;
 
 /// A value that a task may inherit.
 #[derive(Clone, Debug)]
@@ -124,15 +129,19 @@ fn check_raw(raw: RawManifest, document: &Document<'_>) -> Manifest {
         }
         None => document.report_missing(&root, "version", "write version: 1"),
     }
+    let raw_name_given = raw.name.is_some();
     let name = raw.name.unwrap_or_else(|| {
         document.report_missing(&root, "name", "give the bundle a name");
         String::new()
     });
+    if name.trim().is_empty() && raw_name_given {
+        let finding = Finding::error("invalid-value", "the bundle's name is empty");
+        document.report(&root.key("name"), finding.hint("give the bundle a name"));
+    }
     let providers = raw.providers.unwrap_or_default();
     let models = check_providers(&providers, document);
     let pricing = check_pricing(&raw.pricing.unwrap_or_default(), &models, document);
-    let sandbox = raw.sandbox.unwrap_or_default();
-    let sandbox = SandboxSettings { image: sandbox.image, runtime: sandbox.runtime };
+    let sandbox = check_sandbox(raw.sandbox.unwrap_or_default(), document);
     let defaults = raw.defaults.unwrap_or_default();
     with_defaults(defaults, name, models, pricing, sandbox, document)
 }
@@ -148,6 +157,7 @@ fn with_defaults(
     let at = Path::root().key("defaults");
     let limits = defaults.limits.unwrap_or_default();
     check_limits(&limits, &at.key("limits"), document);
+    check_range(defaults.max_retries, 0..=MAX_RETRIES, &at.key("max_retries"), document);
     let retry = defaults.retry_policy.unwrap_or_default();
     check_retry(&retry, &at.key("retry_policy"), document);
     let worktree = defaults.worktree_config.unwrap_or_default();
@@ -241,13 +251,9 @@ fn check_provider(raw: &RawProvider, at: &Path, document: &Document<'_>) -> Opti
             None
         }
     };
-    if raw.context_window_tokens == Some(0) {
-        let finding = Finding::error("invalid-value", "a context window of 0 tokens holds nothing");
-        document.report(
-            &at.key("context_window_tokens"),
-            finding.hint("remove the key, or write the model's window"),
-        );
-    }
+    let window = at.key("context_window_tokens");
+    check_range(raw.context_window_tokens, 1_000..=100_000_000, &window, document);
+    check_repeats(raw.models.as_deref(), &at.key("models"), document);
     Some(Provider {
         name: name?,
         kind: kind?,
@@ -373,6 +379,10 @@ fn check_price(
                 let finding =
                     Finding::error("invalid-value", format!("{key}: {amount} is negative"));
                 document.report(&at.key(key), finding.hint("write US dollars per million tokens"));
+                return None;
+            }
+            Some(amount) if amount > MAX_PRICE => {
+                check_range(Some(amount), 0.0..=MAX_PRICE, &at.key(key), document);
                 return None;
             }
             None if *key != "cached_per_million" => {

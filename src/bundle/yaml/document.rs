@@ -226,6 +226,12 @@ impl<'a> Document<'a> {
         self.broken.contains(&self.original(path))
     }
 
+    /// Whether something below `path` was reported and cut out.
+    pub(crate) fn is_cut(&self, path: &Path) -> bool {
+        let original = self.original(path);
+        self.broken.iter().any(|broken| broken.0.starts_with(&original.0))
+    }
+
     /// Reports on a value.
     pub(crate) fn report(&self, path: &Path, finding: Finding) {
         self.add(finding, self.value_span(&self.original(path)));
