@@ -139,6 +139,7 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let exit = match &error {
             LoadError::NotARepository { .. }
+            | LoadError::BelowTheRoot { .. }
             | LoadError::NoCommits { .. }
             | LoadError::UnknownRevision { .. } => Exit::Usage,
             LoadError::Git { .. } | LoadError::Io { .. } | LoadError::Watch { .. } => Exit::Io,

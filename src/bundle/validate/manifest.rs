@@ -14,6 +14,7 @@ use crate::bundle::raw::{
     RawDefaults, RawLimits, RawManifest, RawPricing, RawProvider, RawProviderType, RawRetryPolicy,
     RawWorktreeConfig,
 };
+use crate::bundle::source::Origin;
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{ModelRef, PriceEntry, Pricing, Provider, ProviderKind, SandboxSettings};
 use crate::run::NanoUsd;
@@ -84,7 +85,7 @@ impl Manifest {
 pub(super) fn check(sources: &mut Sources<'_>) -> Manifest {
     let Some(text) = sources.text(FILE) else {
         if !sources.is_present(FILE) {
-            sources.report(FILE, missing(sources.is_present("manifest.yml")));
+            sources.report(FILE, missing(sources));
         }
         return Manifest::unreadable();
     };
@@ -109,12 +110,12 @@ fn check_persona(name: Option<&str>, sources: &Sources<'_>, document: &Document<
     }
 }
 
-fn missing(other_name: bool) -> Finding {
+fn missing(sources: &Sources<'_>) -> Finding {
     let finding = Finding::error("missing-file", "the bundle has no manifest.yaml");
-    finding.hint(if other_name {
-        "rename manifest.yml to manifest.yaml"
-    } else {
-        "fleet init makes a bundle to start from; uncommitted files are not read"
+    finding.hint(match sources.origin() {
+        _ if sources.is_present("manifest.yml") => "rename manifest.yml to manifest.yaml",
+        Origin::Commit => "fleet init makes a bundle to start from; uncommitted files are not read",
+        Origin::Disk => "fleet init makes a bundle to start from",
     })
 }
 

@@ -239,6 +239,17 @@ fn files_that_would_never_be_read_are_named() {
 }
 
 #[test]
+fn a_suggested_file_name_is_a_valid_one() {
+    let suggestion = |file: &str| hints(&[(file, "prompt: x\n")]);
+    let rename = |name: &str| [Some(format!("rename it to tasks/{name}.yaml"))];
+    assert_eq!(suggestion("tasks/a.yml"), rename("a"));
+    assert_eq!(suggestion("tasks/My Report.YAML"), rename("my-report"));
+    let plain = [Some("tasks/ holds <name>.yaml files only".to_owned())];
+    assert_eq!(suggestion("tasks/é.yml"), plain);
+    assert_eq!(suggestion("tasks/sub/b.yml"), plain);
+}
+
+#[test]
 fn a_bundle_without_a_manifest_is_one_problem() {
     let dir = tempfile::tempdir().expect("a directory");
     write(
