@@ -2,6 +2,8 @@
 
 mod formats;
 mod human;
+mod printable;
+mod rules;
 mod schema;
 mod show;
 
