@@ -9,6 +9,7 @@ mod prompt;
 mod source;
 mod validate;
 mod watch;
+mod yaml;
 
 use std::path::Path;
 

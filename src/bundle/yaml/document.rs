@@ -115,10 +115,28 @@ impl<'a> Document<'a> {
             problems: RefCell::default(),
         };
         match parse(text, Leniency::Strict) {
-            Ok(value) => document.value = value,
+            Ok(value) => {
+                document.value = value;
+                document.refuse_tags();
+            }
+            // Nothing else is worth saying about it, and finding places costs as much again.
+            Err(error) if report::is_too_large(&error) => {
+                let (finding, span) = report::refusal(&error, text);
+                document.give_up(finding, span);
+            }
             Err(error) => document.recover(error),
         }
         document
+    }
+
+    /// The strict reading obeys YAML's own tags, such as `!!str`.
+    fn refuse_tags(&mut self) {
+        if !self.text.contains('!') {
+            return;
+        }
+        for (finding, span) in self.index().map(report::tags).unwrap_or_default() {
+            self.add(finding, span);
+        }
     }
 
     /// Reports why the strict reading failed, all of it, and reads what is left.
@@ -257,7 +275,16 @@ impl<'a> Document<'a> {
 
     /// Reports at a place of this file.
     pub(crate) fn add(&self, finding: Finding, span: Span) {
-        self.problems.borrow_mut().push(finding.at(self.file, span));
+        let mut problems = self.problems.borrow_mut();
+        match problems.len() {
+            MAX_PROBLEMS => {
+                let message = format!("only {MAX_PROBLEMS} problems of this file are listed");
+                let finding = Finding::error("too-many-problems", message);
+                problems.push(finding.hint("mend these first").at(self.file, TOP));
+            }
+            found if found < MAX_PROBLEMS => problems.push(finding.at(self.file, span)),
+            _ => {}
+        }
     }
 
     /// Reports that a key is missing, unless it or the mapping is broken already.
