@@ -188,8 +188,16 @@ impl Context<'_> {
                 }
                 _ => did_you_mean(&name, known),
             };
-            let hint = hint.unwrap_or_else(|| format!("write the file system_prompts/{name}"));
-            let message = format!("there is no file system_prompts/{name}");
+            let leaves = name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
+            let hint = hint.unwrap_or_else(|| {
+                if leaves {
+                    "write a file's path below system_prompts/, for example unattended.md"
+                        .to_owned()
+                } else {
+                    format!("make the file system_prompts/{name}")
+                }
+            });
+            let message = format!("system_prompts/ has no file {name:?}");
             document.report(&at, Finding::error("missing-file", message).hint(hint));
             return None;
         };

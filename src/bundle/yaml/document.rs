@@ -31,10 +31,10 @@ impl Span {
 pub(crate) enum ScalarPlace {
     /// On one line, from this place on; quoted or plain.
     Inline(Position),
-    /// After `|`: its lines are the file's lines, from this one on.
-    Literal { header_line: u32 },
-    /// Folded or spread over lines: only its beginning is known.
-    Folded,
+    /// Over several lines from this place on, the same but for spaces and line ends.
+    Flowing(Position),
+    /// With escapes over several lines: only its beginning is known.
+    Unknown,
 }
 
 /// A problem's severity, code, message and hint: all but the place.
@@ -304,15 +304,17 @@ impl<'a> Document<'a> {
     pub(crate) fn scalar_place(&self, path: &Path) -> Option<ScalarPlace> {
         let spot = self.index()?.spots.get(&self.original(path)).copied()?;
         Some(match spot.style? {
-            ScalarStyle::Literal => ScalarPlace::Literal {
-                header_line: spot.key.map_or(spot.value.start.line, |key| key.start.line),
-            },
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                let header = spot.key.map_or(spot.value.start.line, |key| key.start.line);
+                ScalarPlace::Flowing(Position { line: header + 1, column: 1 })
+            }
             ScalarStyle::Plain if spot.value.is_one_line() => ScalarPlace::Inline(spot.value.start),
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if spot.value.is_one_line() => {
                 let start = spot.value.start;
                 ScalarPlace::Inline(Position { column: start.column + 1, ..start })
             }
-            _ => ScalarPlace::Folded,
+            ScalarStyle::Plain => ScalarPlace::Flowing(spot.value.start),
+            _ => ScalarPlace::Unknown,
         })
     }
 
