@@ -24,11 +24,13 @@ pub enum Revision {
 pub enum LoadError {
     #[error("{} is not the root of a git repository", dir.display())]
     NotARepository { dir: PathBuf },
+    #[error("{} is not the root of a git repository: {} is", dir.display(), root.display())]
+    BelowTheRoot { dir: PathBuf, root: PathBuf },
     #[error("{} has no commit yet", dir.display())]
     NoCommits { dir: PathBuf },
     #[error("{revision:?} is not a commit of {}", dir.display())]
     UnknownRevision { dir: PathBuf, revision: String },
-    #[error("cannot read {what} of {}", dir.display())]
+    #[error("cannot read {what} of {}: git's data is missing or damaged", dir.display())]
     Git { dir: PathBuf, what: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot read {}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
@@ -48,7 +50,15 @@ impl LoadError {
                 Some("commit your bundle first: git add -A && git commit")
             }
             LoadError::UnknownRevision { .. } => Some("git log shows the commits that exist"),
-            LoadError::Git { .. } | LoadError::Io { .. } | LoadError::Watch { .. } => None,
+            LoadError::BelowTheRoot { .. } => Some(
+                "name that root, which holds manifest.yaml, or make this directory a repository of \
+                 its own: git init && git add -A && git commit",
+            ),
+            LoadError::Git { .. } => {
+                Some("git fsck shows what is damaged; fetch it again, or clone the repository anew")
+            }
+            LoadError::Io { .. } => Some("let the user that runs fleet read it"),
+            LoadError::Watch { .. } => None,
         }
     }
 }
@@ -61,6 +71,8 @@ pub(super) enum Content {
     NotAFile(&'static str),
     /// Bigger than [`MAX_FILE_BYTES`].
     TooLarge(u64),
+    /// A file on disk that cannot be read, and why.
+    Unreadable(String),
 }
 
 /// The files of one state of the bundle, by `/`-separated path.
@@ -70,12 +82,24 @@ pub(super) struct Files {
     pub(super) files: BTreeMap<String, Content>,
 }
 
+/// Where the files are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Commit,
+    Disk,
+}
+
 impl Files {
+    /// Where the files are from.
+    pub(super) fn origin(&self) -> Origin {
+        if self.commit.is_some() { Origin::Commit } else { Origin::Disk }
+    }
+
     /// A file's text, if it is there and readable.
     pub(super) fn text(&self, file: &str) -> Option<&str> {
         match self.files.get(file)? {
             Content::Bytes(bytes) => super::yaml::read_text(file, bytes).ok(),
-            Content::NotAFile(_) | Content::TooLarge(_) => None,
+            Content::NotAFile(_) | Content::TooLarge(_) | Content::Unreadable(_) => None,
         }
     }
 }
@@ -102,24 +126,43 @@ pub(super) fn read(dir: &Path, revision: &Revision) -> Result<Files, LoadError> 
     }
     let repository = open(dir)?;
     let commit = resolve(&repository, dir, revision)?;
-    let failed = |what: &str, source: gix::Error| LoadError::Git {
-        dir: dir.to_owned(),
-        what: what.to_owned(),
-        source: Box::new(source),
-    };
     let tree = repository
         .find_commit(commit)
         .and_then(|commit| commit.tree())
-        .map_err(|source| failed("the commit", source))?;
+        .map_err(|source| damaged(dir, "the commit", source))?;
     let mut files = BTreeMap::new();
-    read_tree(&tree, "", 0, &mut files).map_err(|source| failed("the commit's files", source))?;
+    read_tree(&tree, "", 0, &mut files)
+        .map_err(|source| damaged(dir, "the commit's files", source))?;
     Ok(Files { commit: Some(CommitId::new(commit.to_string())), files })
 }
 
 /// Opens a repository without running or believing anything that is configured in it.
 pub(super) fn open(dir: &Path) -> Result<gix::Repository, LoadError> {
     let options = gix::open::Options::isolated().with(gix::sec::Trust::Reduced);
-    gix::open_opts(dir, options).map_err(|_| LoadError::NotARepository { dir: dir.to_owned() })
+    gix::open_opts(dir, options).map_err(|source| not_opened(dir, source))
+}
+
+fn not_opened(dir: &Path, source: gix::Error) -> LoadError {
+    if let Err(source) = std::fs::read_dir(dir) {
+        return LoadError::Io { path: dir.to_owned(), source };
+    }
+    let is_root = |dir: &Path| dir.join(".git").symlink_metadata().is_ok();
+    if is_root(dir) {
+        return damaged(dir, "the repository", source);
+    }
+    let absolute = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    match absolute.ancestors().skip(1).find(|above| is_root(above)) {
+        Some(root) => LoadError::BelowTheRoot { dir: dir.to_owned(), root: root.to_owned() },
+        None => LoadError::NotARepository { dir: dir.to_owned() },
+    }
+}
+
+fn damaged(
+    dir: &Path,
+    what: &str,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LoadError {
+    LoadError::Git { dir: dir.to_owned(), what: what.to_owned(), source: source.into() }
 }
 
 fn resolve(
@@ -136,8 +179,16 @@ fn resolve(
         Revision::Head | Revision::Worktree => "HEAD",
     };
     let unknown = || LoadError::UnknownRevision { dir: dir.to_owned(), revision: name.to_owned() };
-    let id = repository.rev_parse_single(name).map_err(|_| unknown())?;
-    let object = id.object().map_err(|_| unknown())?;
+    let id = repository.rev_parse_single(name).map_err(|error| match revision {
+        Revision::Named(_) => unknown(),
+        Revision::Head | Revision::Worktree => damaged(dir, "HEAD", error),
+    })?;
+    // An id in full is taken as it is; a name that leads to an object leads to one that is there.
+    let by_id = name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let object = id.object().map_err(|error| match by_id {
+        true => unknown(),
+        false => damaged(dir, &format!("the commit of {name}"), error),
+    })?;
     let commit = object.peel_to_commit().map_err(|_| unknown())?;
     Ok(commit.id)
 }
@@ -187,44 +238,48 @@ fn read_tree(
 
 fn read_disk(dir: &Path) -> Result<Files, LoadError> {
     let mut files = BTreeMap::new();
-    read_directory(dir, "", 0, &mut files)?;
+    read_directory(dir, "", 0, &mut files)
+        .map_err(|source| LoadError::Io { path: dir.to_owned(), source })?;
     Ok(Files { commit: None, files })
 }
 
+/// Fails where the directory itself cannot be read; what is in it is a problem of its own.
 fn read_directory(
     dir: &Path,
     prefix: &str,
     depth: usize,
     files: &mut BTreeMap<String, Content>,
-) -> Result<(), LoadError> {
-    let failed = |source| LoadError::Io { path: dir.to_owned(), source };
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
         let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        let kind = entry.file_type().map_err(failed)?;
+        let kind = entry.file_type()?;
         if !is_read(&path, kind.is_dir()) {
             continue;
         }
         if kind.is_dir() {
-            if depth < MAX_DEPTH {
-                read_directory(&entry.path(), &format!("{path}/"), depth + 1, files)?;
+            if depth < MAX_DEPTH
+                && let Err(error) =
+                    read_directory(&entry.path(), &format!("{path}/"), depth + 1, files)
+            {
+                files.insert(path, Content::Unreadable(error.to_string()));
             }
             continue;
         }
         let content = if kind.is_file() {
-            let size = entry.metadata().map_err(failed)?.len();
-            if size > MAX_FILE_BYTES {
-                Content::TooLarge(size)
-            } else {
-                let file = entry.path();
-                let bytes =
-                    std::fs::read(&file).map_err(|source| LoadError::Io { path: file, source })?;
-                Content::Bytes(bytes)
-            }
+            read_file(&entry).unwrap_or_else(|error| Content::Unreadable(error.to_string()))
         } else {
             Content::NotAFile(if kind.is_symlink() { "a symbolic link" } else { "a special file" })
         };
         files.insert(path, content);
     }
     Ok(())
+}
+
+fn read_file(entry: &std::fs::DirEntry) -> std::io::Result<Content> {
+    let size = entry.metadata()?.len();
+    if size > MAX_FILE_BYTES {
+        return Ok(Content::TooLarge(size));
+    }
+    std::fs::read(entry.path()).map(Content::Bytes)
 }

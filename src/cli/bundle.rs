@@ -2,6 +2,8 @@
 
 mod formats;
 mod human;
+mod printable;
+mod rules;
 mod schema;
 mod show;
 
@@ -139,6 +141,7 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let exit = match &error {
             LoadError::NotARepository { .. }
+            | LoadError::BelowTheRoot { .. }
             | LoadError::NoCommits { .. }
             | LoadError::UnknownRevision { .. } => Exit::Usage,
             LoadError::Git { .. } | LoadError::Io { .. } | LoadError::Watch { .. } => Exit::Io,

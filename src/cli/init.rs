@@ -28,18 +28,55 @@ pub fn run(args: InitArgs, _global: &Global) -> Result<Exit, Failure> {
     let place = Place::find(&args.dir)?;
     let building = Building::beside(&place)?;
     write_scaffold(&building.path, &place.name)?;
-    commit(&building.path)?;
+    let author = commit(&building.path)?;
     building.move_to(&place)?;
-    let shown = args.dir.display();
-    let mut out = std::io::stdout().lock();
-    // The bundle is made, whoever listens.
-    let _ = writeln!(
-        out,
-        "made the bundle {} in {shown} and committed it\n\n\
-         next:\n  fleet bundle validate {shown}\n  fleet task run hello-report --bundle {shown}",
-        place.name
-    );
+    if let Some(root) = &place.around {
+        // The bundle is made, whoever listens.
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "warning: the bundle lies inside the repository {}\n  hint: move it out, or name it in \
+             that repository's .gitignore",
+            quoted(root)
+        );
+    }
+    let _ = std::io::stdout().lock().write_all(report(&place.name, &args.dir, author).as_bytes());
     Ok(Exit::Ok)
+}
+
+/// What was made, and the commands that come next.
+fn report(name: &str, dir: &Path, author: Author) -> String {
+    let shown = quoted(dir);
+    let mut text = format!("made the bundle {name} in {shown} and committed it\n\n");
+    if author == Author::Fleet {
+        text.push_str(&format!(
+            "git knows no name of yours, so that commit is by fleet; before you commit yourself:\n  \
+             git -C {shown} config user.name 'Your Name'\n  \
+             git -C {shown} config user.email you@example.org\n\n"
+        ));
+    }
+    text.push_str(&format!(
+        "next:\n  fleet bundle validate {shown}\n  fleet task run hello-report --bundle {shown}\n"
+    ));
+    text
+}
+
+/// A path as a shell takes it for one argument, and never for an option.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let text = if text.starts_with('-') { format!("./{text}") } else { text.into_owned() };
+    let plain = |c: char| c.is_alphanumeric() || "_./+-=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text;
+    }
+    if text.contains(char::is_control) {
+        let escape = |c: char| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        };
+        return format!("$'{}'", text.chars().map(escape).collect::<String>());
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Where the bundle goes.
@@ -48,6 +85,8 @@ struct Place {
     parent: PathBuf,
     name: String,
     exists: bool,
+    /// The root of a repository around it.
+    around: Option<PathBuf>,
 }
 
 impl Place {
@@ -59,17 +98,30 @@ impl Place {
         let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
             return Err(Failure::new(Exit::Usage, format!("{} has no name", dir.display())));
         };
-        if !parent.is_dir() {
-            let message = format!("{} does not exist", parent.display());
-            return Err(Failure::new(Exit::Usage, message).hint("make the parent directory first"));
-        }
+        check_parent(parent)?;
+        let resolved = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
+        let is_root = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
         Ok(Place {
+            around: resolved.ancestors().find(is_root).map(Path::to_owned),
             parent: parent.to_owned(),
             name: bundle_name(&name.to_string_lossy()),
             dir: absolute,
             exists,
         })
     }
+}
+
+fn check_parent(parent: &Path) -> Result<(), Failure> {
+    if parent.is_dir() {
+        return Ok(());
+    }
+    let found = parent.ancestors().find(|above| above.symlink_metadata().is_ok());
+    if let Some(file) = found.filter(|found| !found.is_dir()) {
+        let message = format!("{} is not a directory", file.display());
+        return Err(Failure::new(Exit::Usage, message).hint("name a place below a directory"));
+    }
+    let message = format!("{} does not exist", parent.display());
+    Err(Failure::new(Exit::Usage, message).hint("make the parent directory first"))
 }
 
 fn check_empty(dir: &Path) -> Result<PathBuf, Failure> {
@@ -182,18 +234,30 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// By whom the first commit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Author {
+    User,
+    /// Git knows no identity of the user's.
+    Fleet,
+}
+
 /// Makes the repository and its first commit. The user's hooks, templates and signing stay out.
-fn commit(root: &Path) -> Result<(), Failure> {
+fn commit(root: &Path) -> Result<Author, Failure> {
     git(root, &["init", "--quiet", "--template=", "--initial-branch=main"])?;
     git(root, &["add", "--all"])?;
     let mut commit = vec!["-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"];
-    if git(root, &["var", "GIT_AUTHOR_IDENT"]).is_err()
-        || git(root, &["var", "GIT_COMMITTER_IDENT"]).is_err()
-    {
+    let known = |name: &str| git(root, &["var", name]).is_ok();
+    let author = match known("GIT_AUTHOR_IDENT") && known("GIT_COMMITTER_IDENT") {
+        true => Author::User,
+        false => Author::Fleet,
+    };
+    if author == Author::Fleet {
         commit.extend(["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]);
     }
     commit.extend(["commit", "--quiet", "--message", "Start the bundle"]);
-    git(root, &commit)
+    git(root, &commit)?;
+    Ok(author)
 }
 
 fn git(root: &Path, args: &[&str]) -> Result<(), Failure> {
@@ -213,4 +277,26 @@ fn git(root: &Path, args: &[&str]) -> Result<(), Failure> {
     let verb = args.iter().rev().find(|arg| ["init", "add", "commit", "var"].contains(arg));
     let message = format!("git {} failed: {}", verb.unwrap_or(&""), said.trim());
     Err(Failure::new(Exit::Io, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_a_shell_where_they_need_it() {
+        let seen = ["demo", "../a/b.c", "My Bundle", "-x", "it's", "$(id)", "a\nb", "é"]
+            .map(|path| quoted(Path::new(path)));
+        let wanted = [
+            "demo",
+            "../a/b.c",
+            "'My Bundle'",
+            "./-x",
+            r"'it'\''s'",
+            "'$(id)'",
+            r"$'a\u000ab'",
+            "é",
+        ];
+        assert_eq!(seen, wanted);
+    }
 }

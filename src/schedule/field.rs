@@ -63,6 +63,9 @@ fn parse_item(item: &str, unit: &Unit, values: &mut Vec<u8>) -> Result<(), Sched
     };
     let (first, last) = match range.split_once('-') {
         _ if range == "*" => (unit.min, unit.max),
+        Some((first, last)) if first.is_empty() || last.is_empty() => {
+            return Err(open_range(item, first, last, unit));
+        }
         Some((first, last)) => (number(first, item, unit)?, number(last, item, unit)?),
         None if step.is_some() => {
             return Err(ScheduleError::new(
@@ -80,6 +83,15 @@ fn parse_item(item: &str, unit: &Unit, values: &mut Vec<u8>) -> Result<(), Sched
     }
     values.extend((first..=last).step_by(usize::from(step.unwrap_or(1))));
     Ok(())
+}
+
+fn open_range(item: &str, first: &str, last: &str, unit: &Unit) -> ScheduleError {
+    let hint = match (first, last) {
+        ("", "") => format!("write {}-{}, or *", unit.min, unit.max),
+        ("", last) => format!("write {}-{last}, or {last} alone", unit.min),
+        (first, _) => format!("write {first}-{}, or {first} alone", unit.max),
+    };
+    ScheduleError::new(format!("{} {item:?}: a range has two ends", unit.name), hint)
 }
 
 fn backward(item: &str, first: u8, last: u8, unit: &Unit) -> ScheduleError {

@@ -272,3 +272,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_range_without_one_end_says_what_to_write() {
+    let refusal = |minute: &str| {
+        let error = Schedule::parse(&format!("{minute} * * * *"), "UTC").expect_err("is refused");
+        (error.message, error.hint.unwrap_or_default())
+    };
+    let says = |message: &str, hint: &str| (message.to_owned(), hint.to_owned());
+    assert_eq!(
+        [refusal("-5"), refusal("5-"), refusal("-")],
+        [
+            says("minute \"-5\": a range has two ends", "write 0-5, or 5 alone"),
+            says("minute \"5-\": a range has two ends", "write 5-59, or 5 alone"),
+            says("minute \"-\": a range has two ends", "write 0-59, or *"),
+        ]
+    );
+}

@@ -16,7 +16,7 @@ pub(crate) struct RawManifest {
     #[schemars(required, range(min = 1, max = 1))]
     pub(crate) version: Option<u64>,
     /// The bundle's name, shown on the status page.
-    #[schemars(required)]
+    #[schemars(required, length(min = 1))]
     pub(crate) name: Option<String>,
     /// What every task inherits where it says nothing itself.
     pub(crate) defaults: Option<RawDefaults>,
@@ -41,7 +41,8 @@ pub(crate) struct RawDefaults {
     pub(crate) model: Option<String>,
     /// Ceilings of a run.
     pub(crate) limits: Option<RawLimits>,
-    /// Further attempts after failures that may be retried. Default 0.
+    /// Further attempts after failures that may be retried, at most 100. Default 0.
+    #[schemars(range(max = 100))]
     pub(crate) max_retries: Option<u32>,
     /// How and after what a run is tried again.
     pub(crate) retry_policy: Option<RawRetryPolicy>,
@@ -67,8 +68,8 @@ pub(crate) struct RawProvider {
     pub(crate) api_key_env: Option<String>,
     /// The models on offer. Where the list is absent, any name is passed on.
     pub(crate) models: Option<Vec<String>>,
-    /// The models' context window, in tokens.
-    #[schemars(range(min = 1))]
+    /// The models' context window, in tokens: 1000 to 100000000.
+    #[schemars(range(min = 1000, max = 100_000_000))]
     pub(crate) context_window_tokens: Option<u64>,
 }
 
@@ -104,13 +105,13 @@ pub(crate) struct RawOverride {
     #[schemars(required)]
     pub(crate) model: Option<String>,
     /// Prompt tokens that were not read from a cache.
-    #[schemars(required, range(min = 0.0))]
+    #[schemars(required, range(min = 0.0, max = 1_000_000.0))]
     pub(crate) input_per_million: Option<f64>,
     /// Prompt tokens that were read from a cache. Default: as input.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub(crate) cached_per_million: Option<f64>,
     /// Completion tokens.
-    #[schemars(required, range(min = 0.0))]
+    #[schemars(required, range(min = 0.0, max = 1_000_000.0))]
     pub(crate) output_per_million: Option<f64>,
 }
 
@@ -120,13 +121,13 @@ pub(crate) struct RawOverride {
 #[schemars(rename = "Price")]
 pub(crate) struct RawPrice {
     /// Prompt tokens that were not read from a cache.
-    #[schemars(required, range(min = 0.0))]
+    #[schemars(required, range(min = 0.0, max = 1_000_000.0))]
     pub(crate) input_per_million: Option<f64>,
     /// Prompt tokens that were read from a cache. Default: as input.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub(crate) cached_per_million: Option<f64>,
     /// Completion tokens.
-    #[schemars(required, range(min = 0.0))]
+    #[schemars(required, range(min = 0.0, max = 1_000_000.0))]
     pub(crate) output_per_million: Option<f64>,
 }
 
@@ -137,6 +138,6 @@ pub(crate) struct RawPrice {
 pub(crate) struct RawSandbox {
     /// An image in fleet's Podman storage. Absent: the one that `fleet sandbox build` makes.
     pub(crate) image: Option<String>,
-    /// The OCI runtime. Absent: the host's choice.
+    /// The OCI runtime: crun, runc or runsc. Absent: the host's choice.
     pub(crate) runtime: Option<String>,
 }

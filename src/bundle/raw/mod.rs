@@ -7,9 +7,11 @@ mod script;
 mod task;
 mod text;
 
-pub(super) use manifest::{RawDefaults, RawManifest, RawPricing, RawProvider, RawProviderType};
+pub(super) use manifest::{
+    RawDefaults, RawManifest, RawPricing, RawProvider, RawProviderType, RawSandbox,
+};
 pub(super) use persona::RawPersona;
-pub(super) use script::{RawFault, RawScript, RawStop, RawToolCall, RawTurn};
+pub(super) use script::{RawFault, RawScript, RawStop, RawToolCall, RawTurn, RawUsage};
 pub(super) use task::{
     RawBackoff, RawCompletion, RawLimits, RawRetryPolicy, RawSandboxLimits, RawTask,
     RawWorktreeConfig,

@@ -13,7 +13,7 @@ use super::DurationText;
 #[schemars(rename = "Script")]
 pub(crate) struct RawScript {
     /// The answers, in order.
-    #[schemars(required)]
+    #[schemars(required, length(min = 1))]
     pub(crate) turns: Option<Vec<RawTurn>>,
     /// After the last turn go on from this one, counted from 0. Absent: end the session.
     pub(crate) loop_from: Option<usize>,
@@ -61,13 +61,16 @@ fn arguments(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[schemars(rename = "Usage")]
 pub(crate) struct RawUsage {
     /// Tokens of the request, cached ones included.
+    #[schemars(range(max = 1_000_000_000_000_u64))]
     pub(crate) prompt_tokens: Option<u64>,
     /// Those of them that were read from a cache.
+    #[schemars(range(max = 1_000_000_000_000_u64))]
     pub(crate) cached_tokens: Option<u64>,
     /// Tokens of the answer.
+    #[schemars(range(max = 1_000_000_000_000_u64))]
     pub(crate) completion_tokens: Option<u64>,
     /// US dollars, as a provider that tells them would. Absent: by the price table.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub(crate) cost_usd: Option<f64>,
 }
 

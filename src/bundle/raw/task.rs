@@ -41,7 +41,8 @@ pub(crate) struct RawTask {
     pub(crate) workspace: Option<RawWorkspace>,
     /// How a run's checkout is made and removed.
     pub(crate) worktree_config: Option<RawWorktreeConfig>,
-    /// Further attempts after failures that may be retried. Default 0.
+    /// Further attempts after failures that may be retried, at most 100. Default 0.
+    #[schemars(range(max = 100))]
     pub(crate) max_retries: Option<u32>,
     /// How and after what a run is tried again.
     pub(crate) retry_policy: Option<RawRetryPolicy>,
@@ -67,19 +68,22 @@ pub(crate) struct RawLimits {
     pub(crate) sandbox: Option<RawSandboxLimits>,
 }
 
-/// Limits of a run's container. 0 is unlimited, with a warning.
+/// Limits of a run's container, which is never without.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[schemars(rename = "SandboxLimits")]
 pub(crate) struct RawSandboxLimits {
-    /// Memory in MiB. Default 512.
+    /// Memory in MiB, 64 to 1048576. Default 512.
+    #[schemars(range(min = 64, max = 1_048_576))]
     pub(crate) memory_mb: Option<u64>,
-    /// Processors, fractions allowed. Default 1.
-    #[schemars(range(min = 0.0))]
+    /// Processors, fractions allowed, 0.1 to 1024. Default 1.
+    #[schemars(range(min = 0.1, max = 1024.0))]
     pub(crate) cpus: Option<f64>,
-    /// Processes and threads. Default 128.
-    pub(crate) pids: Option<u32>,
-    /// Disk in MiB, polled. Default 5120.
+    /// Processes and threads, 16 to 1000000. Default 128.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub(crate) pids: Option<u64>,
+    /// Disk in MiB, polled, 16 to 16777216. Default 5120.
+    #[schemars(range(min = 16, max = 16_777_216))]
     pub(crate) disk_mb: Option<u64>,
 }
 
@@ -107,7 +111,8 @@ pub(crate) struct RawWorktreeConfig {
     pub(crate) branch_prefix: Option<String>,
     /// Default true: the worktree is removed after the run. A branch with commits stays.
     pub(crate) auto_cleanup: Option<bool>,
-    /// How long it stays before it is removed. Default 0.
+    /// How long it stays before it is removed, at most 30 days. Default 0.
+    #[schemars(range(max = 2_592_000))]
     pub(crate) cleanup_delay_seconds: Option<u64>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::names::check_name;
 use super::secrets;
 use crate::bundle::Problem;
-use crate::bundle::source::{Content, Files};
+use crate::bundle::source::{Content, Files, Origin};
 use crate::bundle::yaml::{Document, Finding, TOP, read_text};
 
 /// The bundle's texts and the problems so far.
@@ -15,12 +15,17 @@ pub(super) struct Sources<'f> {
     /// Every file that is there, readable or not.
     present: BTreeSet<&'f str>,
     problems: Vec<Problem>,
+    origin: Origin,
 }
 
 impl<'f> Sources<'f> {
     pub(super) fn new(files: &'f Files) -> Self {
-        let mut sources =
-            Sources { texts: BTreeMap::new(), present: BTreeSet::new(), problems: Vec::new() };
+        let mut sources = Sources {
+            texts: BTreeMap::new(),
+            present: BTreeSet::new(),
+            problems: Vec::new(),
+            origin: files.origin(),
+        };
         for (file, content) in &files.files {
             sources.present.insert(file);
             match content {
@@ -33,7 +38,16 @@ impl<'f> Sources<'f> {
                         "not-a-file",
                         format!("this is {kind}, which is not followed"),
                     )
-                    .hint("commit the file itself");
+                    .hint(match sources.origin {
+                        Origin::Commit => "commit the file itself",
+                        Origin::Disk => "put the file itself here",
+                    });
+                    sources.problems.push(finding.at(file, TOP));
+                }
+                Content::Unreadable(why) => {
+                    let finding =
+                        Finding::error("unreadable", format!("this cannot be read: {why}"))
+                            .hint("let the user that runs fleet read it");
                     sources.problems.push(finding.at(file, TOP));
                 }
                 Content::TooLarge(size) => {
@@ -49,8 +63,13 @@ impl<'f> Sources<'f> {
     }
 
     fn add_text(&mut self, file: &'f str, text: &'f str) {
-        secrets::scan(file, text, &mut self.problems);
+        secrets::scan(file, text, self.origin, &mut self.problems);
         self.texts.insert(file, text);
+    }
+
+    /// Where the files are from.
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// The text of a file, if it is there and readable.
@@ -94,11 +113,11 @@ impl<'f> Sources<'f> {
         if base.starts_with('.') || base.eq_ignore_ascii_case("readme.md") {
             return;
         }
-        let finding = Finding::error("stray-file", format!("{file} is not read"));
-        let finding = match rest.strip_suffix(".yml") {
-            Some(stem) => finding.hint(format!("rename it to {directory}/{stem}.yaml")),
-            None => finding.hint(format!("{directory}/ holds <name>.yaml files only")),
-        };
+        let suggestion = valid_stem(rest).map_or_else(
+            || format!("{directory}/ holds <name>.yaml files only"),
+            |stem| format!("rename it to {directory}/{stem}.yaml"),
+        );
+        let finding = Finding::error("stray-file", format!("{file} is not read")).hint(suggestion);
         self.problems.push(finding.at(file, TOP));
     }
 
@@ -115,4 +134,19 @@ impl<'f> Sources<'f> {
     pub(super) fn into_problems(self) -> Vec<Problem> {
         self.problems
     }
+}
+
+/// The valid name that is nearest to a file's that ends in some other writing of `.yaml`.
+fn valid_stem(file: &str) -> Option<String> {
+    let (stem, ending) = file.rsplit_once('.')?;
+    if !["yml", "yaml"].contains(&ending.to_ascii_lowercase().as_str()) || stem.contains('/') {
+        return None;
+    }
+    let name: String = stem
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
+        .collect();
+    let name = name.trim_matches(['-', '_']).to_owned();
+    check_name(&name, "a file name here").is_ok().then_some(name)
 }

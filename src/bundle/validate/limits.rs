@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use super::range::check_range;
 use crate::bundle::raw::{DurationText, RawLimits, RawSandboxLimits};
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{SandboxLimits, TaskLimits};
@@ -42,16 +43,10 @@ pub(super) fn duration(
 
 /// Reports mistakes and unlimited ceilings where they are written.
 pub(super) fn check_limits(raw: &RawLimits, at: &Path, document: &Document<'_>) {
-    let sandbox = raw.sandbox.clone().unwrap_or_default();
-    let inner = at.key("sandbox");
     let amounts = [
         (at.key("max_cost_usd"), raw.max_cost_usd),
         (at.key("max_total_tokens"), whole(raw.max_total_tokens)),
         (at.key("max_iterations"), raw.max_iterations.map(f64::from)),
-        (inner.key("memory_mb"), whole(sandbox.memory_mb)),
-        (inner.key("cpus"), sandbox.cpus),
-        (inner.key("pids"), sandbox.pids.map(f64::from)),
-        (inner.key("disk_mb"), whole(sandbox.disk_mb)),
     ];
     for (at, amount) in amounts {
         check_amount(amount, &at, document);
@@ -61,6 +56,17 @@ pub(super) fn check_limits(raw: &RawLimits, at: &Path, document: &Document<'_>) 
     {
         document.report(&at.key("wall_timeout"), unlimited("wall_timeout"));
     }
+    if let Some(sandbox) = &raw.sandbox {
+        check_container(sandbox, &at.key("sandbox"), document);
+    }
+}
+
+/// A container is never without limits, and below these nothing starts in it.
+fn check_container(raw: &RawSandboxLimits, at: &Path, document: &Document<'_>) {
+    check_range(raw.memory_mb, 64..=1 << 20, &at.key("memory_mb"), document);
+    check_range(raw.cpus, 0.1..=1024.0, &at.key("cpus"), document);
+    check_range(raw.pids, 16..=1_000_000, &at.key("pids"), document);
+    check_range(raw.disk_mb, 16..=16 << 20, &at.key("disk_mb"), document);
 }
 
 /// Only whether it is zero matters.
@@ -117,7 +123,7 @@ fn resolve_sandbox(
     SandboxLimits {
         memory_mb: pick(layers, |raw| raw.memory_mb, default.memory_mb),
         cpus: pick(layers, |raw| raw.cpus, default.cpus),
-        pids: pick(layers, |raw| raw.pids, default.pids),
+        pids: pick(layers, |raw| raw.pids.and_then(|pids| pids.try_into().ok()), default.pids),
         disk_mb: pick(layers, |raw| raw.disk_mb, default.disk_mb),
     }
 }

@@ -5,13 +5,16 @@ use super::limits::check_limits;
 use super::models::Models;
 use super::names::check_name;
 use super::persona::unknown_persona;
-use super::retry::check_retry;
+use super::range::{check_range, check_repeats};
+use super::retry::{MAX_RETRIES, check_retry};
+use super::sandbox::check_sandbox;
 use super::secrets::looks_secret;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
     RawDefaults, RawLimits, RawManifest, RawPricing, RawProvider, RawProviderType, RawRetryPolicy,
     RawWorktreeConfig,
 };
+use crate::bundle::source::Origin;
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{ModelRef, PriceEntry, Pricing, Provider, ProviderKind, SandboxSettings};
 use crate::run::NanoUsd;
@@ -19,6 +22,9 @@ use crate::schedule::Schedule;
 
 /// The manifest's file name.
 const FILE: &str = "manifest.yaml";
+
+/// US dollars per million tokens; more is a slip of the keyboard, and sums would not hold it.
+const MAX_PRICE: f64 = 1e6;
 
 /// A value that a task may inherit.
 #[derive(Clone, Debug)]
@@ -79,7 +85,7 @@ impl Manifest {
 pub(super) fn check(sources: &mut Sources<'_>) -> Manifest {
     let Some(text) = sources.text(FILE) else {
         if !sources.is_present(FILE) {
-            sources.report(FILE, missing(sources.is_present("manifest.yml")));
+            sources.report(FILE, missing(sources));
         }
         return Manifest::unreadable();
     };
@@ -104,12 +110,12 @@ fn check_persona(name: Option<&str>, sources: &Sources<'_>, document: &Document<
     }
 }
 
-fn missing(other_name: bool) -> Finding {
+fn missing(sources: &Sources<'_>) -> Finding {
     let finding = Finding::error("missing-file", "the bundle has no manifest.yaml");
-    finding.hint(if other_name {
-        "rename manifest.yml to manifest.yaml"
-    } else {
-        "fleet init makes a bundle to start from; uncommitted files are not read"
+    finding.hint(match sources.origin() {
+        _ if sources.is_present("manifest.yml") => "rename manifest.yml to manifest.yaml",
+        Origin::Commit => "fleet init makes a bundle to start from; uncommitted files are not read",
+        Origin::Disk => "fleet init makes a bundle to start from",
     })
 }
 
@@ -124,15 +130,19 @@ fn check_raw(raw: RawManifest, document: &Document<'_>) -> Manifest {
         }
         None => document.report_missing(&root, "version", "write version: 1"),
     }
+    let raw_name_given = raw.name.is_some();
     let name = raw.name.unwrap_or_else(|| {
         document.report_missing(&root, "name", "give the bundle a name");
         String::new()
     });
+    if name.trim().is_empty() && raw_name_given {
+        let finding = Finding::error("invalid-value", "the bundle's name is empty");
+        document.report(&root.key("name"), finding.hint("give the bundle a name"));
+    }
     let providers = raw.providers.unwrap_or_default();
     let models = check_providers(&providers, document);
     let pricing = check_pricing(&raw.pricing.unwrap_or_default(), &models, document);
-    let sandbox = raw.sandbox.unwrap_or_default();
-    let sandbox = SandboxSettings { image: sandbox.image, runtime: sandbox.runtime };
+    let sandbox = check_sandbox(raw.sandbox.unwrap_or_default(), document);
     let defaults = raw.defaults.unwrap_or_default();
     with_defaults(defaults, name, models, pricing, sandbox, document)
 }
@@ -148,6 +158,7 @@ fn with_defaults(
     let at = Path::root().key("defaults");
     let limits = defaults.limits.unwrap_or_default();
     check_limits(&limits, &at.key("limits"), document);
+    check_range(defaults.max_retries, 0..=MAX_RETRIES, &at.key("max_retries"), document);
     let retry = defaults.retry_policy.unwrap_or_default();
     check_retry(&retry, &at.key("retry_policy"), document);
     let worktree = defaults.worktree_config.unwrap_or_default();
@@ -241,13 +252,9 @@ fn check_provider(raw: &RawProvider, at: &Path, document: &Document<'_>) -> Opti
             None
         }
     };
-    if raw.context_window_tokens == Some(0) {
-        let finding = Finding::error("invalid-value", "a context window of 0 tokens holds nothing");
-        document.report(
-            &at.key("context_window_tokens"),
-            finding.hint("remove the key, or write the model's window"),
-        );
-    }
+    let window = at.key("context_window_tokens");
+    check_range(raw.context_window_tokens, 1_000..=100_000_000, &window, document);
+    check_repeats(raw.models.as_deref(), &at.key("models"), document);
     Some(Provider {
         name: name?,
         kind: kind?,
@@ -373,6 +380,10 @@ fn check_price(
                 let finding =
                     Finding::error("invalid-value", format!("{key}: {amount} is negative"));
                 document.report(&at.key(key), finding.hint("write US dollars per million tokens"));
+                return None;
+            }
+            Some(amount) if amount > MAX_PRICE => {
+                check_range(Some(amount), 0.0..=MAX_PRICE, &at.key(key), document);
                 return None;
             }
             None if *key != "cached_per_million" => {

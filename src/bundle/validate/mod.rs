@@ -1,13 +1,16 @@
 //! Raw files to a valid bundle, or to every problem of every file, enabled and referenced or not. One
 //! mistake is one problem: what follows from a reported mistake is not reported again.
 
+mod completion;
 mod file;
 mod limits;
 mod manifest;
 mod models;
 mod names;
 mod persona;
+mod range;
 mod retry;
+mod sandbox;
 mod script;
 mod secrets;
 mod task;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::file::Sources;
 use super::manifest::{Given, Manifest, check_model};
+use super::names::check_name;
 use crate::bundle::Persona;
 use crate::bundle::nearest::did_you_mean;
 use crate::bundle::raw::RawPersona;
@@ -40,8 +41,17 @@ pub(super) fn unknown_persona<'n>(
     if declared.clone().any(|declared| declared == name) {
         return None;
     }
-    let hint =
-        did_you_mean(name, declared).unwrap_or_else(|| format!("write personas/{name}.yaml"));
+    let plain = name.strip_prefix("personas/").unwrap_or(name);
+    let plain = plain.strip_suffix(".yaml").unwrap_or(plain);
+    let hint = if plain != name && declared.clone().any(|declared| declared == plain) {
+        format!("write the name alone: {plain}")
+    } else if let Some(hint) = did_you_mean(name, declared) {
+        hint
+    } else if check_name(name, "a persona").is_ok() {
+        format!("make the file personas/{name}.yaml")
+    } else {
+        "write the name of a file in personas/ without .yaml".to_owned()
+    };
     Some(Finding::error("unknown-persona", format!("no persona is named {name:?}")).hint(hint))
 }
 

@@ -1,10 +1,14 @@
 //! `max_retries` and `retry_policy`.
 
 use super::limits::{duration, parse_duration};
+use super::range::check_repeats;
 use crate::bundle::nearest::did_you_mean;
 use crate::bundle::raw::{RawBackoff, RawRetryPolicy};
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::run::{Backoff, OutcomeClass, RetryPolicy};
+
+/// More attempts than that are a loop, not a retry.
+pub(super) const MAX_RETRIES: u32 = 100;
 
 /// Whether a policy may name the class (design: outcomes).
 fn may_retry(class: OutcomeClass) -> bool {
@@ -41,6 +45,7 @@ pub(super) fn check_retry(raw: &RawRetryPolicy, at: &Path, document: &Document<'
         let finding = Finding::error("invalid-value", "max_delay is shorter than initial_delay");
         document.report(&at.key("max_delay"), finding.hint("make it at least as long"));
     }
+    check_repeats(raw.retry_on.as_deref(), &at.key("retry_on"), document);
     for (number, name) in raw.retry_on.iter().flatten().enumerate() {
         let Err(finding) = parse_class(name) else { continue };
         document.report(&at.key("retry_on").index(number), finding);

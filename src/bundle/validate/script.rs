@@ -7,11 +7,18 @@ use serde_json::Value;
 
 use super::file::Sources;
 use super::limits::duration;
+use super::range::check_range;
 use crate::bundle::nearest::did_you_mean;
-use crate::bundle::raw::{RawFault, RawScript, RawStop, RawToolCall, RawTurn};
+use crate::bundle::raw::{RawFault, RawScript, RawStop, RawToolCall, RawTurn, RawUsage};
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{Script, ScriptFault, ScriptTurn};
 use crate::run::NativeTool;
+
+/// Of one answer; sums of many still fit.
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+
+/// Of one answer.
+const MAX_COST_USD: f64 = 1e6;
 
 /// The recorded sessions by task.
 #[derive(Debug, Default)]
@@ -47,6 +54,11 @@ fn check_raw(raw: &RawScript, document: &Document<'_>) -> Script {
     if raw.turns.is_none() {
         document.report_missing(&root, "turns", "write at least one turn: turns: [{text: done}]");
     }
+    if raw.turns.as_ref().is_some_and(Vec::is_empty) && !document.is_cut(&root.key("turns")) {
+        let finding = Finding::error("invalid-value", "the session has no turns");
+        document
+            .report(&root.key("turns"), finding.hint("write at least one: turns: [{text: done}]"));
+    }
     let turns = raw.turns.iter().flatten().enumerate();
     let turns: Vec<ScriptTurn> = turns
         .map(|(number, turn)| check_turn(turn, &root.key("turns").index(number), document))
@@ -65,10 +77,7 @@ fn check_raw(raw: &RawScript, document: &Document<'_>) -> Script {
 fn check_turn(raw: &RawTurn, at: &Path, document: &Document<'_>) -> ScriptTurn {
     let calls = raw.tool_calls.iter().flatten().enumerate();
     let usage = raw.usage.clone().unwrap_or_default();
-    if usage.cost_usd.is_some_and(|cost| cost < 0.0) {
-        let finding = Finding::error("invalid-value", "a cost cannot be negative");
-        document.report(&at.key("usage").key("cost_usd"), finding);
-    }
+    check_usage(&usage, &at.key("usage"), document);
     ScriptTurn {
         text: raw.text.clone().unwrap_or_default(),
         tool_calls: calls
@@ -83,6 +92,20 @@ fn check_turn(raw: &RawTurn, at: &Path, document: &Document<'_>) -> ScriptTurn {
         delay: duration(raw.delay.as_ref(), &at.key("delay"), document).unwrap_or_default(),
         stop: raw.stop.map(|stop| stop_word(stop).to_owned()),
         fault: raw.fault.as_ref().and_then(|raw| check_fault(raw, &at.key("fault"), document)),
+    }
+}
+
+fn check_usage(raw: &RawUsage, at: &Path, document: &Document<'_>) {
+    check_range(raw.prompt_tokens, 0..=MAX_TOKENS, &at.key("prompt_tokens"), document);
+    check_range(raw.cached_tokens, 0..=MAX_TOKENS, &at.key("cached_tokens"), document);
+    check_range(raw.completion_tokens, 0..=MAX_TOKENS, &at.key("completion_tokens"), document);
+    check_range(raw.cost_usd, 0.0..=MAX_COST_USD, &at.key("cost_usd"), document);
+    let (prompt, cached) = (raw.prompt_tokens.unwrap_or(0), raw.cached_tokens.unwrap_or(0));
+    if cached > prompt && !document.is_broken(&at.key("prompt_tokens")) {
+        let message = format!("{cached} cached tokens are more than the {prompt} of the prompt");
+        let finding = Finding::error("invalid-value", message)
+            .hint("prompt_tokens counts the cached ones too: make it at least as large");
+        document.report(&at.key("cached_tokens"), finding);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexSet};
 
 use crate::bundle::Problem;
+use crate::bundle::source::Origin;
 use crate::bundle::yaml::{Finding, Span, position_after};
 
 /// Shapes of keys that providers hand out.
@@ -20,6 +21,9 @@ const PATTERNS: [(&str, &str); 9] = [
     ("a private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     ("a password in a URL", r"\bhttps?://[^/\s:@]+:[^/\s:@{$]+@"),
 ];
+
+/// Of each shape in one file; more is noise.
+const MAX_FOUND: usize = 50;
 
 /// All shapes at once: nearly every text has none.
 static ANY: LazyLock<RegexSet> = LazyLock::new(|| {
@@ -36,20 +40,26 @@ pub(super) fn looks_secret(text: &str) -> bool {
 }
 
 /// Reports every secret in a file.
-pub(super) fn scan(file: &str, text: &str, problems: &mut Vec<Problem>) {
+pub(super) fn scan(file: &str, text: &str, origin: Origin, problems: &mut Vec<Problem>) {
     if !looks_secret(text) {
         return;
     }
-    for (what, shape) in SHAPES.iter() {
-        for found in shape.find_iter(text) {
-            let start = position_after(&text[..found.start()]);
-            let end = position_after(&text[..found.end()]);
-            let finding = Finding::error("secret-in-bundle", format!("this looks like {what}")).hint(
-                "keep it in an environment variable, name the variable here, and revoke the key: \
-                 it is in the history",
-            );
-            problems.push(finding.at(file, Span { start, end }));
+    let hint = match origin {
+        Origin::Commit => {
+            "keep it in an environment variable, name the variable here, and revoke the key: it is \
+             in the history"
         }
+        Origin::Disk => "keep it in an environment variable, and name the variable here",
+    };
+    let found = SHAPES.iter().flat_map(|(what, shape)| {
+        shape.find_iter(text).take(MAX_FOUND).map(move |found| (what, found))
+    });
+    for (what, found) in found {
+        let start = position_after(&text[..found.start()]);
+        let end = position_after(&text[..found.end()]);
+        let finding =
+            Finding::error("secret-in-bundle", format!("this looks like {what}")).hint(hint);
+        problems.push(finding.at(file, Span { start, end }));
     }
 }
 

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::path::Path as FsPath;
 use std::sync::Arc;
 
+use super::completion::check_completion;
 use super::file::Sources;
 use super::limits::{check_limits, resolve_limits};
 use super::manifest::{Given, Manifest, check_model, check_zone};
 use super::persona::{ModelState, Personas};
-use super::retry::{check_retry, resolve_retry};
+use super::range::{check_range, check_repeats};
+use super::retry::{MAX_RETRIES, check_retry, resolve_retry};
 use super::script::Scripts;
 use super::template::check_prompt;
 use super::workspace::{check_repo, check_worktree, resolve_worktree};
 use crate::bundle::nearest::did_you_mean;
-use crate::bundle::raw::{RawCompletion, RawTask};
+use crate::bundle::raw::RawTask;
 use crate::bundle::yaml::{Document, Finding, Path};
-use crate::bundle::{Completion, ModelRef, Persona, ProviderKind, Task, TaskSchedule};
-use crate::run::{NativeTool, TaskName};
+use crate::bundle::{ModelRef, Persona, ProviderKind, Task, TaskSchedule};
+use crate::run::TaskName;
 use crate::schedule::Schedule;
 
 /// Everything that a task may refer to.
@@ -67,6 +69,8 @@ impl Context<'_> {
         let worktree = raw.worktree_config.unwrap_or_default();
         check_worktree(&worktree, &root.key("worktree_config"), document);
         check_temperature(raw.temperature, document);
+        check_range(raw.max_retries, 0..=MAX_RETRIES, &root.key("max_retries"), document);
+        check_repeats(raw.tags.as_deref(), &root.key("tags"), document);
 
         let timezone = self.timezone(raw.timezone, document);
         let schedule = check_schedule(raw.schedule, timezone.as_deref(), document);
@@ -78,7 +82,7 @@ impl Context<'_> {
         let repo = raw.workspace.unwrap_or_default().repo;
         let repo_at = root.key("workspace").key("repo");
         let repo = repo.map(|repo| check_repo(&repo, self.root, &repo_at, document));
-        let completion = check_completion(raw.completion.unwrap_or_default(), document);
+        let completion = check_completion(raw.completion, document);
         let max_retries = raw.max_retries.or(self.manifest.max_retries);
         Some(Task {
             name: TaskName::new(name),
@@ -184,8 +188,16 @@ impl Context<'_> {
                 }
                 _ => did_you_mean(&name, known),
             };
-            let hint = hint.unwrap_or_else(|| format!("write the file system_prompts/{name}"));
-            let message = format!("there is no file system_prompts/{name}");
+            let leaves = name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
+            let hint = hint.unwrap_or_else(|| {
+                if leaves {
+                    "write a file's path below system_prompts/, for example unattended.md"
+                        .to_owned()
+                } else {
+                    format!("make the file system_prompts/{name}")
+                }
+            });
+            let message = format!("system_prompts/ has no file {name:?}");
             document.report(&at, Finding::error("missing-file", message).hint(hint));
             return None;
         };
@@ -229,38 +241,4 @@ fn check_prompt_text(prompt: Option<String>, document: &Document<'_>) -> Option<
         check_prompt(&prompt, &at, document);
     }
     Some(prompt)
-}
-
-fn check_completion(raw: RawCompletion, document: &Document<'_>) -> Completion {
-    let at = Path::root().key("completion");
-    let completion = Completion {
-        required_tools: raw.required_tools.unwrap_or_default(),
-        artifacts: raw.artifacts.unwrap_or_default(),
-        shell: raw.shell,
-    };
-    for (number, tool) in completion.required_tools.iter().enumerate() {
-        if NativeTool::parse(tool).is_none() {
-            let names = NativeTool::ALL.map(NativeTool::as_str);
-            let hint = did_you_mean(tool, names)
-                .unwrap_or_else(|| format!("fleet's tools are {}", names.join(", ")));
-            let finding = Finding::error("unknown-tool", format!("no tool is named {tool:?}"));
-            document.report(&at.key("required_tools").index(number), finding.hint(hint));
-        }
-    }
-    for (number, path) in completion.artifacts.iter().enumerate() {
-        let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
-        if leaves || path.trim().is_empty() {
-            let message = format!("{path:?} is not a path inside the workspace");
-            let finding = Finding::error("path-outside", message);
-            document.report(
-                &at.key("artifacts").index(number),
-                finding.hint("write a relative path without .., for example reports/today.md"),
-            );
-        }
-    }
-    if completion.shell.as_deref().is_some_and(|shell| shell.trim().is_empty()) {
-        let finding = Finding::error("invalid-value", "the shell check is empty");
-        document.report(&at.key("shell"), finding.hint("write a command, or remove the key"));
-    }
-    completion
 }

@@ -64,9 +64,24 @@ fn report(error: &minijinja::Error, source: &str, at: &Path, document: &Document
     });
     let span = range.and_then(|range| place(source, range, at, document));
     let finding = Finding::error("template", format!("the template cannot be rendered: {what}"));
-    let finding =
-        finding.hint("braces that are meant literally go between {% raw %} and {% endraw %}");
-    emit(finding, span, at, document);
+    emit(finding.maybe_hint(way_out(error.kind())), span, at, document);
+}
+
+fn way_out(kind: minijinja::ErrorKind) -> Option<String> {
+    use minijinja::ErrorKind;
+    let hint = match kind {
+        ErrorKind::SyntaxError => {
+            "a tag is {{ variable }}, or {% if … %} and {% for … %} with their {% endif %} and \
+             {% endfor %}"
+        }
+        ErrorKind::OutOfFuel => "shorten the loops: a prompt is text with a few variables",
+        ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
+            "only minijinja's own filters, tests and functions exist"
+        }
+        ErrorKind::UndefinedError => "known are task, run, date and previous",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn emit(finding: Finding, span: Option<Span>, at: &Path, document: &Document<'_>) {
@@ -103,17 +118,47 @@ fn place(
             start: move_by(start, origin.line - 1, origin.column - 1),
             end: move_by(end, origin.line - 1, origin.column - 1),
         }),
-        ScalarPlace::Literal { header_line } => {
-            let header = usize::try_from(header_line).ok()?;
-            let first =
-                document.text().lines().skip(header).find(|line| !line.trim().is_empty())?;
-            let indent = first.chars().take_while(|c| *c == ' ').count();
-            let indent = u32::try_from(indent).ok()?;
-            Some(Span {
-                start: move_by(start, header_line, indent),
-                end: move_by(end, header_line, indent),
-            })
+        ScalarPlace::Flowing(origin) => {
+            let start = flowed(source, range.start, origin, Side::Before, document)?;
+            let end = flowed(source, range.end, origin, Side::Behind, document)?;
+            (start <= end).then_some(Span { start, end })
         }
-        ScalarPlace::Inline(_) | ScalarPlace::Folded => None,
+        ScalarPlace::Inline(_) | ScalarPlace::Unknown => None,
     }
+}
+
+/// On which side of a character a place is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    Behind,
+}
+
+/// The place in the file of an offset in a scalar of several lines. Indenting and folding change
+/// spaces and line ends only, so that every other character is found by counting.
+fn flowed(
+    source: &str,
+    offset: usize,
+    origin: Position,
+    side: Side,
+    document: &Document<'_>,
+) -> Option<Position> {
+    let before = source.get(..offset)?.chars().filter(|c| !c.is_whitespace()).count();
+    let skipped = match side {
+        Side::Before => before,
+        Side::Behind => before.checked_sub(1)?,
+    };
+    let first_line = usize::try_from(origin.line).ok()?.checked_sub(1)?;
+    let first_column = usize::try_from(origin.column).ok()?.checked_sub(1)?;
+    let lines = document.text().lines().enumerate().skip(first_line);
+    let places = lines.flat_map(|(line, text)| {
+        let from = if line == first_line { first_column } else { 0 };
+        text.chars().enumerate().skip(from).map(move |(column, c)| (line, column, c))
+    });
+    let (line, column, _) = places.filter(|(.., c)| !c.is_whitespace()).nth(skipped)?;
+    let behind = usize::from(side == Side::Behind);
+    Some(Position {
+        line: u32::try_from(line + 1).ok()?,
+        column: u32::try_from(column + 1 + behind).ok()?,
+    })
 }

@@ -3,6 +3,7 @@
 use std::path::{Path as FsPath, PathBuf};
 use std::time::Duration;
 
+use super::range::check_range;
 use crate::bundle::WorktreeConfig;
 use crate::bundle::raw::RawWorktreeConfig;
 use crate::bundle::source::open;
@@ -11,21 +12,30 @@ use crate::bundle::yaml::{Document, Finding, Path};
 /// The source document's default.
 const DEFAULT_PREFIX: &str = "fleet/task-";
 
+/// 30 days.
+const MAX_DELAY_SECONDS: u64 = 30 * 24 * 3600;
+
 /// Reports mistakes where they are written.
 pub(super) fn check_worktree(raw: &RawWorktreeConfig, at: &Path, document: &Document<'_>) {
     if let Some(prefix) = &raw.branch_prefix {
         let branch = format!("refs/heads/{prefix}task-0");
-        if !is_reference(&branch) || prefix.starts_with('-') {
-            let finding = Finding::error(
-                "invalid-branch",
-                format!("{prefix:?} cannot begin a branch's name"),
-            );
-            document.report(
-                &at.key("branch_prefix"),
-                finding.hint("use letters, digits, - and /, for example fleet/task-"),
-            );
+        let hint = if prefix.is_empty() {
+            Some("write a prefix, or remove the key for fleet/task-")
+        } else if prefix.starts_with("refs/") {
+            Some("a branch's name begins after refs/heads/: write for example fleet/task-")
+        } else if !is_reference(&branch) || prefix.starts_with('-') {
+            Some("use letters, digits, - and /, for example fleet/task-")
+        } else {
+            None
+        };
+        if let Some(hint) = hint {
+            let message = format!("{prefix:?} cannot begin a branch's name");
+            let finding = Finding::error("invalid-branch", message);
+            document.report(&at.key("branch_prefix"), finding.hint(hint));
         }
     }
+    let delay = at.key("cleanup_delay_seconds");
+    check_range(raw.cleanup_delay_seconds, 0..=MAX_DELAY_SECONDS, &delay, document);
     if let Some(base) = &raw.base_branch
         && (!is_reference(&format!("refs/heads/{base}")) || base.starts_with('-'))
     {
@@ -47,7 +57,6 @@ pub(super) fn resolve_worktree(
     inherited: &RawWorktreeConfig,
 ) -> WorktreeConfig {
     let prefix = task.branch_prefix.as_ref().or(inherited.branch_prefix.as_ref());
-    let prefix = prefix.filter(|prefix| !prefix.is_empty());
     let base = task.base_branch.as_ref().or(inherited.base_branch.as_ref());
     let delay = task.cleanup_delay_seconds.or(inherited.cleanup_delay_seconds).unwrap_or(0);
     WorktreeConfig {

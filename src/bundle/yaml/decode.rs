@@ -60,8 +60,13 @@ impl de::Error for Mismatch {
     }
 
     fn invalid_value(seen: de::Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
-        let (seen, wanted) = (describe(seen), accepted(&wanted.to_string()));
-        Mismatch::new(MismatchKind::InvalidValue { seen, wanted })
+        let wanted = wanted.to_string();
+        let wanted = match (seen, wanted.as_str()) {
+            (de::Unexpected::Unsigned(_), "u16") => format!("a whole number up to {}", u16::MAX),
+            (de::Unexpected::Unsigned(_), "u32") => format!("a whole number up to {}", u32::MAX),
+            _ => accepted(&wanted),
+        };
+        Mismatch::new(MismatchKind::InvalidValue { seen: describe(seen), wanted })
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
@@ -79,7 +84,7 @@ fn describe(seen: de::Unexpected<'_>) -> String {
         de::Unexpected::Bool(value) => format!("{value}"),
         de::Unexpected::Unsigned(value) => format!("the number {value}"),
         de::Unexpected::Signed(value) => format!("the number {value}"),
-        de::Unexpected::Float(value) => format!("the number {value}"),
+        de::Unexpected::Float(value) => format!("the number {value:?}"),
         de::Unexpected::Str(text) => format!("the text {:?}", shorten(text)),
         de::Unexpected::Seq => "a list".to_owned(),
         de::Unexpected::Map => "a mapping".to_owned(),

@@ -31,10 +31,10 @@ impl Span {
 pub(crate) enum ScalarPlace {
     /// On one line, from this place on; quoted or plain.
     Inline(Position),
-    /// After `|`: its lines are the file's lines, from this one on.
-    Literal { header_line: u32 },
-    /// Folded or spread over lines: only its beginning is known.
-    Folded,
+    /// Over several lines from this place on, the same but for spaces and line ends.
+    Flowing(Position),
+    /// With escapes over several lines: only its beginning is known.
+    Unknown,
 }
 
 /// A problem's severity, code, message and hint: all but the place.
@@ -115,10 +115,28 @@ impl<'a> Document<'a> {
             problems: RefCell::default(),
         };
         match parse(text, Leniency::Strict) {
-            Ok(value) => document.value = value,
+            Ok(value) => {
+                document.value = value;
+                document.refuse_tags();
+            }
+            // Nothing else is worth saying about it, and finding places costs as much again.
+            Err(error) if report::is_too_large(&error) => {
+                let (finding, span) = report::refusal(&error, text);
+                document.give_up(finding, span);
+            }
             Err(error) => document.recover(error),
         }
         document
+    }
+
+    /// The strict reading obeys YAML's own tags, such as `!!str`.
+    fn refuse_tags(&mut self) {
+        if !self.text.contains('!') {
+            return;
+        }
+        for (finding, span) in self.index().map(report::tags).unwrap_or_default() {
+            self.add(finding, span);
+        }
     }
 
     /// Reports why the strict reading failed, all of it, and reads what is left.
@@ -226,6 +244,12 @@ impl<'a> Document<'a> {
         self.broken.contains(&self.original(path))
     }
 
+    /// Whether something below `path` was reported and cut out.
+    pub(crate) fn is_cut(&self, path: &Path) -> bool {
+        let original = self.original(path);
+        self.broken.iter().any(|broken| broken.0.starts_with(&original.0))
+    }
+
     /// Reports on a value.
     pub(crate) fn report(&self, path: &Path, finding: Finding) {
         self.add(finding, self.value_span(&self.original(path)));
@@ -251,7 +275,16 @@ impl<'a> Document<'a> {
 
     /// Reports at a place of this file.
     pub(crate) fn add(&self, finding: Finding, span: Span) {
-        self.problems.borrow_mut().push(finding.at(self.file, span));
+        let mut problems = self.problems.borrow_mut();
+        match problems.len() {
+            MAX_PROBLEMS => {
+                let message = format!("only {MAX_PROBLEMS} problems of this file are listed");
+                let finding = Finding::error("too-many-problems", message);
+                problems.push(finding.hint("mend these first").at(self.file, TOP));
+            }
+            found if found < MAX_PROBLEMS => problems.push(finding.at(self.file, span)),
+            _ => {}
+        }
     }
 
     /// Reports that a key is missing, unless it or the mapping is broken already.
@@ -271,15 +304,17 @@ impl<'a> Document<'a> {
     pub(crate) fn scalar_place(&self, path: &Path) -> Option<ScalarPlace> {
         let spot = self.index()?.spots.get(&self.original(path)).copied()?;
         Some(match spot.style? {
-            ScalarStyle::Literal => ScalarPlace::Literal {
-                header_line: spot.key.map_or(spot.value.start.line, |key| key.start.line),
-            },
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                let header = spot.key.map_or(spot.value.start.line, |key| key.start.line);
+                ScalarPlace::Flowing(Position { line: header + 1, column: 1 })
+            }
             ScalarStyle::Plain if spot.value.is_one_line() => ScalarPlace::Inline(spot.value.start),
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if spot.value.is_one_line() => {
                 let start = spot.value.start;
                 ScalarPlace::Inline(Position { column: start.column + 1, ..start })
             }
-            _ => ScalarPlace::Folded,
+            ScalarStyle::Plain => ScalarPlace::Flowing(spot.value.start),
+            _ => ScalarPlace::Unknown,
         })
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Index {
     pub(super) duplicates: Vec<Duplicate>,
     /// `<<` keys.
     pub(super) merge_keys: Vec<Span>,
-    /// Explicit tags that are not YAML's own, as written.
+    /// Explicit tags, as written.
     pub(super) tags: Vec<(String, Span)>,
 }
 
@@ -60,7 +60,7 @@ impl Index {
         while let Some(event) = parser.next_event() {
             let (event, raw) = event?;
             let span = span(&raw);
-            if let Some(tag) = event.tag().filter(|tag| tag.is_custom()) {
+            if let Some(tag) = event.tag() {
                 index.tags.push((tag.original(), span));
             }
             match event {

@@ -3,6 +3,15 @@
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Error, MergeKeyPolicy, NonFiniteFloatPolicy, Options};
 
+/// Keys and values of one file.
+pub(super) const MAX_NODES: usize = 50_000;
+
+/// Of lists and mappings in each other.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// Of one file.
+pub(super) const MAX_ALIASES: usize = 100;
+
 /// How much is forgiven: a second reading forgives what the first one has reported, so that the rest
 /// of the file is still checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +34,10 @@ pub(super) fn parse(text: &str, leniency: Leniency) -> Result<Value, Error> {
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         with_snippet: false,
         budget: serde_saphyr::budget! {
-            max_nodes: 50_000,
+            max_nodes: MAX_NODES,
             max_events: 200_000,
-            max_depth: 64,
-            max_aliases: 100,
+            max_depth: MAX_DEPTH,
+            max_aliases: MAX_ALIASES,
         },
     };
     serde_saphyr::from_str_with_options(text, options)

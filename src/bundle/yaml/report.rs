@@ -5,6 +5,7 @@ use serde_saphyr::granit_parser::ScanError;
 use super::decode::{Mismatch, MismatchKind};
 use super::document::{Finding, Span, TOP};
 use super::index::{Index, position};
+use super::parse::{MAX_ALIASES, MAX_DEPTH, MAX_NODES};
 use super::path::Path;
 use crate::bundle::Position;
 use crate::bundle::nearest::{did_you_mean, nearest};
@@ -71,44 +72,101 @@ pub(super) fn refused(index: &Index) -> Vec<(Finding, Span)> {
             .hint("write the keys out, or put them into the manifest's defaults");
         (finding, *span)
     });
-    let tags = index.tags.iter().map(|(tag, span)| {
+    duplicates.chain(merges).chain(tags(index)).collect()
+}
+
+/// Every explicit tag, YAML's own ones included.
+pub(super) fn tags(index: &Index) -> Vec<(Finding, Span)> {
+    let refuse = |(tag, span): &(String, Span)| {
         let finding =
             Finding::error("yaml-tag", format!("the tag {tag:?} is not part of a bundle"))
                 .hint("remove the tag, or put the value in quotes");
         (finding, *span)
-    });
-    duplicates.chain(merges).chain(tags).collect()
+    };
+    index.tags.iter().map(refuse).collect()
+}
+
+/// Whether the text has more in it than is read.
+pub(super) fn is_too_large(error: &serde_saphyr::Error) -> bool {
+    matches!(error.without_snippet(), serde_saphyr::Error::Budget { .. })
+}
+
+/// Quotes are no way out where an alias is meant.
+fn is_about_aliases(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error;
+    matches!(
+        error.without_snippet(),
+        Error::RecursiveReferencesRequireWeakTypes { .. }
+            | Error::AliasReplayCounterOverflow { .. }
+            | Error::AliasReplayLimitExceeded { .. }
+            | Error::AliasExpansionLimitExceeded { .. }
+            | Error::AliasReplayStackDepthExceeded { .. }
+            | Error::Budget { .. }
+    )
+}
+
+fn refusal_words(error: &serde_saphyr::Error) -> Finding {
+    use serde_saphyr::Error;
+    let (message, hint) = match error {
+        Error::MultipleDocuments { .. } => (
+            "the file holds more than one document",
+            "remove the lines with ---, one file is one document",
+        ),
+        Error::Eof { .. } => ("the file is empty", "write at least one key"),
+        Error::Budget { breach, .. } => return too_large(breach),
+        Error::NullIntoString { .. } => ("a key is empty", "write the key before its colon"),
+        Error::Unexpected { expected: "string scalar", .. } => (
+            "a key is a list or a mapping, and keys are text",
+            "put the key, or the value that was meant, in quotes",
+        ),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => (
+            "an alias stands inside the value that it repeats",
+            "an alias may only repeat a value that ended before it: write this one out",
+        ),
+        Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            ("the aliases repeat too much", "write the values out, or repeat smaller ones")
+        }
+        other => {
+            let text = other.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let line = line.rsplit_once(" at line ").map_or(line, |(what, _)| what);
+            let message = format!("this is not YAML that a bundle may hold: {line}");
+            return Finding::error("yaml-syntax", message);
+        }
+    };
+    Finding::error("yaml-syntax", message).hint(hint)
+}
+
+fn too_large(breach: &serde_saphyr::budget::BudgetBreach) -> Finding {
+    use serde_saphyr::budget::BudgetBreach;
+    let (what, limit) = match breach {
+        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => ("keys and values", MAX_NODES),
+        BudgetBreach::Depth { .. } => ("levels of nesting", MAX_DEPTH),
+        BudgetBreach::Aliases { .. } => ("aliases", MAX_ALIASES),
+        _ => {
+            return Finding::error("too-large", "the file is too large or nested")
+                .hint("split it, or remove what is not needed");
+        }
+    };
+    Finding::error("too-large", format!("the file has more than {limit} {what}"))
+        .hint("split it, or remove what is not needed")
 }
 
 /// Any other refusal of the strict reader.
 pub(super) fn refusal(error: &serde_saphyr::Error, text: &str) -> (Finding, Span) {
-    let finding = match error.without_snippet() {
-        serde_saphyr::Error::MultipleDocuments { .. } => {
-            Finding::error("yaml-syntax", "the file holds more than one document")
-                .hint("remove the lines with ---, one file is one document")
-        }
-        serde_saphyr::Error::Eof { .. } => {
-            Finding::error("yaml-syntax", "the file is empty").hint("write at least one key")
-        }
-        serde_saphyr::Error::Budget { breach, .. } => {
-            Finding::error("too-large", format!("the file is too large or nested: {breach:?}"))
-        }
-        other => {
-            let text = other.to_string();
-            let line = text.lines().next().unwrap_or_default().to_owned();
-            Finding::error(
-                "yaml-syntax",
-                format!("this is not YAML that a bundle may hold: {line}"),
-            )
-        }
-    };
+    let finding = refusal_words(error.without_snippet());
     let Some(location) = error.location() else { return (finding, TOP) };
     let start = Position {
         line: u32::try_from(location.line()).unwrap_or(1).max(1),
         column: u32::try_from(location.column()).unwrap_or(1).max(1),
     };
     let line = usize::try_from(start.line).unwrap_or(usize::MAX);
-    if let Some((finding, span)) = with_quotes(&finding, text, line) {
+    if !is_about_aliases(error)
+        && let Some((finding, span)) = with_quotes(&finding, text, line)
+    {
         return (finding, span);
     }
     (finding, Span { start, end: Position { column: start.column + 1, ..start } })
@@ -156,7 +214,8 @@ pub(super) fn mismatch(mismatch: Mismatch, path: &Path) -> Decoded {
             Finding::error("wrong-type", format!("{what}: {seen} is not {wanted}")).maybe_hint(hint)
         }
         MismatchKind::InvalidValue { seen, wanted } => {
-            Finding::error("invalid-value", format!("{what}: {seen} is not {wanted}"))
+            let message = format!("{what}: {seen} is not {wanted}");
+            Finding::error("invalid-value", message).hint(format!("write {wanted}"))
         }
         MismatchKind::UnknownWord { word, known } => {
             let hint = did_you_mean(&word, known.iter().copied())
@@ -173,7 +232,11 @@ pub(super) fn mismatch(mismatch: Mismatch, path: &Path) -> Decoded {
 /// How to write what was probably meant.
 fn type_hint(seen: &str, wanted: &str) -> Option<String> {
     let text = seen.strip_prefix("the text \"").and_then(|text| text.strip_suffix('"'));
+    let fraction = seen.strip_prefix("the number ").and_then(|number| number.strip_suffix(".0"));
     match (wanted, text) {
+        (wanted, None) if wanted.starts_with("a whole number") => {
+            fraction.map(|whole| format!("write {whole}, without a fraction"))
+        }
         ("true or false", Some(text)) => match text.to_ascii_lowercase().as_str() {
             "yes" | "y" | "on" | "true" => Some("write true".to_owned()),
             "no" | "n" | "off" | "false" => Some("write false".to_owned()),

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use super::printable::printable;
+use super::rules;
 use crate::bundle::{Loaded, Problem, Severity};
 
 /// `{"commit", "problems"}`, the documented JSON.
@@ -20,14 +22,14 @@ fn github_line(problem: &Problem) -> String {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    let mut message = problem.message.clone();
+    let mut message = printable(&problem.message).into_owned();
     if let Some(hint) = &problem.hint {
         message.push_str("\nhint: ");
-        message.push_str(hint);
+        message.push_str(&printable(hint));
     }
     format!(
         "::{command} file={},line={},endLine={},col={},endColumn={},title={}::{}\n",
-        property(&problem.file),
+        property(&printable(&problem.file)),
         problem.line,
         problem.end_line,
         problem.column,
@@ -50,7 +52,7 @@ pub(super) fn sarif(loaded: &Loaded) -> String {
     let mut codes: Vec<&str> = loaded.problems.iter().map(|problem| problem.code).collect();
     codes.sort_unstable();
     codes.dedup();
-    let rules: Vec<_> = codes.iter().map(|code| json!({ "id": code })).collect();
+    let rules: Vec<_> = codes.iter().map(|code| rule(code)).collect();
     let results: Vec<_> = loaded.problems.iter().map(sarif_result).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -68,6 +70,23 @@ pub(super) fn sarif(loaded: &Loaded) -> String {
     format!("{log:#}\n")
 }
 
+fn rule(code: &str) -> serde_json::Value {
+    json!({ "id": code, "shortDescription": { "text": rules::describe(code) } })
+}
+
+/// A path as RFC 3986 has it: all but unreserved characters and `/` as their bytes.
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
 fn sarif_result(problem: &Problem) -> serde_json::Value {
     let level = match problem.severity {
         Severity::Error => "error",
@@ -82,7 +101,7 @@ fn sarif_result(problem: &Problem) -> serde_json::Value {
         "level": level,
         "message": { "text": text },
         "locations": [{ "physicalLocation": {
-            "artifactLocation": { "uri": problem.file },
+            "artifactLocation": { "uri": uri(&problem.file) },
             "region": {
                 "startLine": problem.line,
                 "startColumn": problem.column,

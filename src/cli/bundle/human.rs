@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use super::printable::printable;
 use crate::bundle::{Loaded, Problem, Severity};
 
 /// Whether colours are used.
@@ -41,18 +42,19 @@ fn group<'a>(problem: &'a Problem, source: Option<&'a Excerpt>) -> Group<'a> {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = level.primary_title(&problem.message).id(problem.code);
+    let title = level.primary_title(printable(&problem.message)).id(problem.code);
+    let file = printable(&problem.file);
     let group = match source {
         Some(excerpt) => title.element(
             Snippet::source(&excerpt.lines)
-                .path(&problem.file)
+                .path(file)
                 .line_start(excerpt.first_line)
                 .annotation(AnnotationKind::Primary.span(excerpt.span.clone())),
         ),
-        None => title.element(Origin::path(&problem.file)),
+        None => title.element(Origin::path(file)),
     };
     match &problem.hint {
-        Some(hint) => group.element(Level::HELP.message(hint)),
+        Some(hint) => group.element(Level::HELP.message(printable(hint))),
         None => group,
     }
 }

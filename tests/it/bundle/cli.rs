@@ -134,3 +134,32 @@ fn schemas_are_printed_and_written() {
         assert_eq!(text.expect("written"), kind.text());
     }
 }
+
+#[test]
+fn file_names_have_no_power_over_terminals_and_formats() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let bundle = dir.path().join("b");
+    repository(
+        &bundle,
+        &[("manifest.yaml", "version: 1\nname: b\n"), ("tasks/a\u{1b}[2J\n ü%.txt", "")],
+    );
+    let shown = |format: &str| {
+        let args = ["bundle", "validate", "--worktree", "b", "--format", format];
+        stdout(&fleet(dir.path(), &args)).to_owned()
+    };
+    for format in ["human", "github"] {
+        assert!(!shown(format).contains('\u{1b}'), "{format}");
+    }
+    assert!(shown("human").contains("--> tasks/a\\u{1b}[2J\\n ü%.txt"), "{}", shown("human"));
+    assert_eq!(shown("github").lines().count(), 1);
+    let sarif: Value = serde_json::from_str(&shown("sarif")).expect("JSON");
+    let run = &sarif["runs"][0];
+    assert_eq!(
+        run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+        "tasks/a%1B%5B2J%0A%20%C3%BC%25.txt"
+    );
+    assert_eq!(
+        run["tool"]["driver"]["rules"],
+        json!([{ "id": "stray-file", "shortDescription": { "text": "A file that is never read" } }])
+    );
+}

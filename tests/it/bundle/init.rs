@@ -94,3 +94,60 @@ fn the_minimal_example_is_the_scaffold() {
     let diff = Command::new("diff").arg("-r").args([&made, &example]).output().expect("diff runs");
     assert_eq!(String::from_utf8_lossy(&diff.stdout), "");
 }
+
+#[test]
+fn the_printed_commands_can_be_pasted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = fleet(dir.path(), &["init", "My Bundle"]);
+    assert_eq!(
+        stdout(&output),
+        "made the bundle my-bundle in 'My Bundle' and committed it\n\n\
+         git knows no name of yours, so that commit is by fleet; before you commit yourself:\n  \
+         git -C 'My Bundle' config user.name 'Your Name'\n  \
+         git -C 'My Bundle' config user.email you@example.org\n\n\
+         next:\n  fleet bundle validate 'My Bundle'\n  \
+         fleet task run hello-report --bundle 'My Bundle'\n"
+    );
+    let output = fleet(dir.path(), &["init", "--", "-x"]);
+    assert!(stdout(&output).contains("fleet bundle validate ./-x\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_place_below_a_file_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("file"), "").expect("written");
+    for place in ["file/demo", "file/a/demo"] {
+        let output = fleet(dir.path(), &["init", place]);
+        let path = dir.path().join("file").display().to_string();
+        assert_eq!(
+            (output.status.code(), stderr(&output)),
+            (
+                Some(2),
+                format!(
+                    "error: {path} is not a directory\n  hint: name a place below a directory\n"
+                )
+                .as_str()
+            )
+        );
+    }
+    let output = fleet(dir.path(), &["init", "none/demo"]);
+    assert!(stderr(&output).contains("none does not exist"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_place_inside_another_repository_is_warned_of() {
+    let dir = tempfile::tempdir().expect("a directory");
+    git(dir.path(), &["init", "--quiet", "outer"]);
+    let outer = dir.path().join("outer");
+    let output = fleet(&outer, &["init", "demo"]);
+    assert_eq!(output.status.code(), Some(0));
+    let root = outer.canonicalize().expect("a path");
+    assert_eq!(
+        stderr(&output),
+        format!(
+            "warning: the bundle lies inside the repository {}\n  hint: move it out, or name it in \
+             that repository's .gitignore\n",
+            root.display()
+        )
+    );
+}

@@ -239,6 +239,17 @@ fn files_that_would_never_be_read_are_named() {
 }
 
 #[test]
+fn a_suggested_file_name_is_a_valid_one() {
+    let suggestion = |file: &str| hints(&[(file, "prompt: x\n")]);
+    let rename = |name: &str| [Some(format!("rename it to tasks/{name}.yaml"))];
+    assert_eq!(suggestion("tasks/a.yml"), rename("a"));
+    assert_eq!(suggestion("tasks/My Report.YAML"), rename("my-report"));
+    let plain = [Some("tasks/ holds <name>.yaml files only".to_owned())];
+    assert_eq!(suggestion("tasks/é.yml"), plain);
+    assert_eq!(suggestion("tasks/sub/b.yml"), plain);
+}
+
+#[test]
 fn a_bundle_without_a_manifest_is_one_problem() {
     let dir = tempfile::tempdir().expect("a directory");
     write(
@@ -448,4 +459,62 @@ fn files_of_another_form_say_what_is_wanted() {
         })
         .collect();
     insta::assert_debug_snapshot!("other_forms", seen);
+}
+
+#[test]
+fn mistakes_in_a_prompt_of_several_lines_are_at_their_real_place() {
+    for style in [">", "|", ">-", "|2"] {
+        let task = format!("prompt: {style}\n  one\n  two {{{{ nam }}}}\n\n  {{% if %}}\n");
+        let fine = task.replace("{% if %}", "three");
+        assert_eq!(
+            check_task(&fine),
+            ["tasks/t.yaml:3:10 undefined-variable: \"nam\" is not defined"],
+            "{style}"
+        );
+        let broken = task.replace("{{ nam }}", "three");
+        assert_eq!(
+            check_task(&broken),
+            ["tasks/t.yaml:5:9 template: the template cannot be rendered: unexpected end of block"],
+            "{style}"
+        );
+    }
+    assert_eq!(
+        check_task("prompt: one\n  two\n  {{ nam }}\n"),
+        ["tasks/t.yaml:3:6 undefined-variable: \"nam\" is not defined"]
+    );
+}
+
+#[test]
+fn hints_lead_to_what_can_be_done() {
+    let first = |task: &str| {
+        hints(&[
+            ("tasks/t.yaml", task),
+            ("scripted/t.yaml", SCRIPT),
+            ("personas/clerk.yaml", "instructions: x\n"),
+        ])
+        .into_iter()
+        .next()
+        .flatten()
+        .unwrap_or_default()
+    };
+    assert_eq!(
+        [
+            first("prompt: x\npersona: ../manifest\n"),
+            first("prompt: x\npersona: personas/clerk.yaml\n"),
+            first("prompt: x\npersona: zz\n"),
+            first("prompt: x\nsystem_prompt: ../manifest.yaml\n"),
+            first("prompt: x\nsystem_prompt: a.md\n"),
+            first("prompt: \"{% if %}\"\n"),
+        ],
+        [
+            "write the name of a file in personas/ without .yaml",
+            "write the name alone: clerk",
+            "make the file personas/zz.yaml",
+            "write a file's path below system_prompts/, for example unattended.md",
+            "make the file system_prompts/a.md",
+            "a tag is {{ variable }}, or {% if … %} and {% for … %} with their {% endif %} and \
+             {% endfor %}",
+        ]
+    );
+    assert!(first("prompt: \"{{ github }}\"\n").contains("{% raw %}"));
 }
