@@ -153,7 +153,7 @@ impl Collector<'_> {
                 branch: self.checkout.branch.clone(),
                 commit: Some(collected.commit.clone()),
                 commits: u32::try_from(collected.commits).unwrap_or(u32::MAX),
-                diff_stat: Some(collected.diff_stat.clone()),
+                diff_stat: Some(collected.diff_stat.clone()).filter(|stat| !stat.is_empty()),
             };
             let _ = self.events.record(event).await;
         }

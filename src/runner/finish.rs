@@ -77,7 +77,7 @@ pub async fn finish(
         artifacts,
         branch: collected.as_ref().and(checkout).and_then(|checkout| checkout.branch.clone()),
         commit: collected.as_ref().map(|collected| CommitId::new(collected.commit.clone())),
-        diff_stat: collected.map(|collected| collected.diff_stat),
+        diff_stat: collected.map(|collected| collected.diff_stat).filter(|stat| !stat.is_empty()),
         events: vec![Event { at: now, attempt: claimed.attempt, kind: event }],
         cleanup: cleanup.map(|job| job.to_json()).collect(),
     };
