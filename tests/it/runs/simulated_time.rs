@@ -22,6 +22,7 @@ struct Simulation {
     stop: mpsc::Sender<Signal>,
     service: JoinHandle<()>,
     bundles: tokio::sync::watch::Receiver<fleet::runner::BundleState>,
+    heartbeat: Heartbeat,
 }
 
 impl Simulation {
@@ -45,7 +46,7 @@ impl Simulation {
         while heartbeat.last().is_none() {
             look_again.tick().await;
         }
-        Simulation { clock, context, stop, service, bundles }
+        Simulation { clock, context, stop, service, bundles, heartbeat }
     }
 
     /// Waits until `enough` holds of the list of runs.
@@ -229,5 +230,20 @@ async fn task_that_a_commit_disabled_after_its_due_time_is_skipped_with_the_reas
         (skipped.state, skipped.outcome.as_deref(), skipped.reason.as_deref()),
         (RunState::Skipped, None, Some("skipped_disabled_by_reload"))
     );
+    simulation.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_daemon_turns_its_loop_each_half_minute() {
+    let world = World::new(&[TASK, ("scripted/report.yaml", &report("first"))]);
+    let simulation = Simulation::start(&world, "2026-07-01T05:00:00Z").await;
+    let mut look_again = tokio::time::interval(Duration::from_millis(10));
+    for _ in 0..4 {
+        let seen = simulation.heartbeat.last();
+        simulation.clock.advance(Duration::from_secs(31));
+        while simulation.heartbeat.last() == seen {
+            look_again.tick().await;
+        }
+    }
     simulation.end().await;
 }
