@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::run::{CommitId, NanoUsd, OutcomeClass, RetryPolicy, TaskName};
+use crate::run::{CommitId, NanoUsd, RetryPolicy, TaskName};
 use crate::schedule::Schedule;
 
 /// One commit of the bundle repository, validated.
@@ -216,11 +216,4 @@ pub struct ScriptFault {
     pub retry_after: Option<Duration>,
     /// How many requests it answers before the script goes on. Default 1.
     pub times: u32,
-}
-
-impl Task {
-    /// Whether `class` is in the task's `retry_on`.
-    pub fn retries_on(&self, class: OutcomeClass) -> bool {
-        self.retry.retry_on.contains(&class)
-    }
 }

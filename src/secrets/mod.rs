@@ -6,5 +6,4 @@ mod shapes;
 mod writer;
 
 pub use redactor::{MASK, Redactor};
-pub use shapes::looks_like_secret;
 pub use writer::RedactingWriter;

@@ -28,8 +28,3 @@ pub(super) static ANY: LazyLock<RegexSet> =
 pub(super) static EACH: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     SHAPES.iter().map(|shape| Regex::new(shape).expect("the shapes are valid")).collect()
 });
-
-/// Whether the text holds something in the shape of a credential.
-pub fn looks_like_secret(text: &str) -> bool {
-    ANY.is_match(text)
-}

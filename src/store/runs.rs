@@ -33,12 +33,6 @@ impl Store {
         self.readers.read(DOING, move |connection| one(connection, &run)).await
     }
 
-    /// The task's newest run, if it has any.
-    pub async fn latest_run(&self, task: TaskName) -> Result<Option<RunRow>, StoreError> {
-        let filter = RunFilter { task: Some(task), limit: 1, ..RunFilter::default() };
-        Ok(self.runs(filter).await?.pop())
-    }
-
     /// One run whole.
     pub async fn run_detail(&self, run: RunId) -> Result<RunDetail, StoreError> {
         self.readers
