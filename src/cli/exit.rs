@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::runner::with_causes;
+
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -50,13 +52,7 @@ impl Failure {
 
     /// A failure of that code from an error and its causes.
     pub fn from_error(exit: Exit, error: &dyn std::error::Error) -> Self {
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message.push_str(&format!(": {cause}"));
-            source = cause.source();
-        }
-        Failure::new(exit, message)
+        Failure::new(exit, with_causes(error))
     }
 }
 

@@ -1,6 +1,8 @@
 //! `docs/outcomes.md`, written from what [`decide`] decides.
 
-use super::{Counters, DeadLetterClass, Decision, OutcomeClass, RetryPolicy, RunState, decide};
+use super::{
+    Counters, DeadLetterClass, Decision, OutcomeClass, RetryPolicy, RunState, decide, may_retry,
+};
 
 const HEAD: &str = "\
 # How a run can end
@@ -57,12 +59,7 @@ fn by_default(class: OutcomeClass) -> &'static str {
 
 /// Whether `retry_on` makes the difference.
 fn asked_for(class: OutcomeClass) -> bool {
-    let asked = RetryPolicy { max_retries: 1, retry_on: vec![class], ..RetryPolicy::default() };
-    let unasked = RetryPolicy { retry_on: Vec::new(), ..asked.clone() };
-    let retried = |policy: &RetryPolicy| {
-        matches!(decide(class, Counters::default(), policy, 0.5), Decision::Retry { .. })
-    };
-    retried(&asked) && !retried(&unasked)
+    may_retry(class) && by_default(class) == "no"
 }
 
 /// What is decided when every counter is used up.

@@ -18,7 +18,7 @@ pub use document::outcomes_document;
 pub use event::{Event, EventKind, LoggedCall, SealLine};
 pub use ids::{AttemptNo, BootId, CommitId, FencingToken, RunId, TaskName};
 pub use outcome::{DeadLetterClass, Outcome, OutcomeClass};
-pub use retry::{Backoff, Counters, Decision, RetryPolicy, decide};
+pub use retry::{Backoff, Counters, Decision, RetryPolicy, decide, may_retry};
 pub use state::{RunState, SkipReason, Trigger};
 pub use tool_name::NativeTool;
 pub use usage::{NanoUsd, Usage};

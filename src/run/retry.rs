@@ -104,6 +104,12 @@ pub fn decide(
     }
 }
 
+/// Whether any policy can have the class tried again: what `retry_on` may name.
+pub fn may_retry(class: OutcomeClass) -> bool {
+    let asked = RetryPolicy { max_retries: 1, retry_on: vec![class], ..RetryPolicy::default() };
+    matches!(decide(class, Counters::default(), &asked, 0.5), Decision::Retry { .. })
+}
+
 fn end(state: RunState) -> Decision {
     Decision::Finish { state, dead_letter: None }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::holder::{self, HolderError, HolderLock};
+use super::lease;
 use super::models::ModelFactory;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
 use crate::run::RunId;
 use crate::sandbox::{Podman, PreflightError, SealReport, preflight};
 use crate::secrets::Redactor;
-use crate::store::{Store, StoreError};
+use crate::store::{ClaimRequest, Store, StoreError};
 
 /// Shared by every run of a process.
 pub struct Context {
@@ -61,6 +62,13 @@ impl Context {
         let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
         Ok(Arc::new(Context { config, store, clock, redactor, models, podman, seal, holder }))
+    }
+
+    /// A claim by this process, now: of that run alone, or of whatever is due.
+    pub fn claim(&self, only: Option<RunId>) -> ClaimRequest {
+        let now = self.clock.now();
+        let holder = self.holder.holder().clone();
+        ClaimRequest { holder, now, lease_until: now + lease::LEASE, only }
     }
 
     /// A fresh run id.

@@ -15,10 +15,10 @@ use super::execute::{Execution, execute};
 use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
 use super::wake::Wake;
-use super::{Context, lease, recover};
+use super::{Context, recover};
 use crate::clock::Heartbeat;
 use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState, Trigger};
-use crate::store::{ClaimRequest, NewOccurrence, StoreError};
+use crate::store::{NewOccurrence, StoreError};
 
 /// How soon a failed store is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -173,13 +173,7 @@ impl Service {
     /// Claims and starts as many runs as there is room for.
     async fn claim(&mut self) -> Result<(), StoreError> {
         while self.running.len() < self.context.config.max_concurrent_runs as usize {
-            let now = self.context.clock.now();
-            let request = ClaimRequest {
-                holder: self.context.holder.holder().clone(),
-                now,
-                lease_until: now + lease::LEASE,
-                only: None,
-            };
+            let request = self.context.claim(None);
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
             let cancel = Cancel::default();
             let active = (claimed.run_id.clone(), cancel.clone());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::execute::{Execution, execute};
 use super::holder::HolderError;
-use super::{Context, cleanup, lease};
+use super::{Context, cleanup};
 use crate::bundle::{Bundle, Task};
 use crate::run::{Cancel, RunId, RunState, Trigger};
-use crate::store::{ClaimRequest, ClaimedRun, NewOccurrence, RunRow, StoreError};
+use crate::store::{ClaimedRun, NewOccurrence, RunRow, StoreError};
 
 /// A task that runs in the foreground.
 pub struct TaskRun {
@@ -46,7 +46,7 @@ impl TaskRun {
             tags: task.tags.clone(),
         };
         let mut begun = TaskRun { context, bundle, run, cancel, claimed: None };
-        let claim = begun.claim();
+        let claim = begun.context.claim(Some(begun.run.clone()));
         begun.claimed = Some(begun.context.store.insert_and_claim(occurrence, claim).await?);
         Ok(begun)
     }
@@ -74,17 +74,8 @@ impl TaskRun {
                 return Ok(row);
             }
             self.wait(&row).await;
-            self.claimed = self.context.store.claim_next(self.claim()).await?;
-        }
-    }
-
-    fn claim(&self) -> ClaimRequest {
-        let now = self.context.clock.now();
-        ClaimRequest {
-            holder: self.context.holder.holder().clone(),
-            now,
-            lease_until: now + lease::LEASE,
-            only: Some(self.run.clone()),
+            self.claimed =
+                self.context.store.claim_next(self.context.claim(Some(self.run.clone()))).await?;
         }
     }
 

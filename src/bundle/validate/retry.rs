@@ -5,35 +5,10 @@ use super::range::check_repeats;
 use crate::bundle::nearest::did_you_mean;
 use crate::bundle::raw::{RawBackoff, RawRetryPolicy};
 use crate::bundle::yaml::{Document, Finding, Path};
-use crate::run::{Backoff, OutcomeClass, RetryPolicy};
+use crate::run::{Backoff, OutcomeClass, RetryPolicy, may_retry};
 
 /// More attempts than that are a loop, not a retry.
 pub(super) const MAX_RETRIES: u32 = 100;
-
-/// Whether a policy may name the class (design: outcomes).
-fn may_retry(class: OutcomeClass) -> bool {
-    match class {
-        OutcomeClass::Transient
-        | OutcomeClass::ConnectorUnavailable
-        | OutcomeClass::CostCeiling
-        | OutcomeClass::TokenCeiling
-        | OutcomeClass::IterationCeiling
-        | OutcomeClass::ContextBudget
-        | OutcomeClass::EnforcementRounds
-        | OutcomeClass::AuditAbort
-        | OutcomeClass::Unverified
-        | OutcomeClass::CompletionFailed
-        | OutcomeClass::DeniedTool
-        | OutcomeClass::StructuredOutput
-        | OutcomeClass::LoopExhausted
-        | OutcomeClass::Interrupted => true,
-        OutcomeClass::Success
-        | OutcomeClass::WallTimeout
-        | OutcomeClass::Config
-        | OutcomeClass::Panic
-        | OutcomeClass::Cancelled => false,
-    }
-}
 
 /// Reports mistakes where they are written.
 pub(super) fn check_retry(raw: &RawRetryPolicy, at: &Path, document: &Document<'_>) {

@@ -164,9 +164,10 @@ pub async fn containers(podman: &Podman, run_id: &str) -> Vec<String> {
 /// Waits for a condition of the outside world, which tells nobody when it comes.
 pub async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let mut look_again = tokio::time::interval(std::time::Duration::from_millis(20));
     while !holds() {
         assert!(std::time::Instant::now() < until, "{what}: not within 10 s");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        look_again.tick().await;
     }
 }
 
