@@ -8,9 +8,8 @@ use super::bundle_source::BundleSource;
 use super::{Exit, Failure, Global};
 use crate::bundle::{Bundle, Task};
 use crate::clock::Clock;
-use crate::run::{TaskName, Trigger};
-use crate::runner::{ServeLock, new_run_id};
-use crate::store::NewOccurrence;
+use crate::run::TaskName;
+use crate::runner::{ServeLock, by_hand, new_run_id};
 
 /// Shows and changes what is scheduled.
 #[derive(Debug, clap::Args)]
@@ -191,16 +190,9 @@ fn find<'a>(bundle: &'a Bundle, name: &str) -> Result<&'a Task, Failure> {
 fn trigger(name: &str, source: &BundleSource, global: &Global) -> Result<Exit, Failure> {
     let bundle = source.valid(global)?;
     let task = find(&bundle, name)?;
-    let now = Clock::System.now();
-    let occurrence = NewOccurrence {
-        run_id: new_run_id(&Clock::System)
-            .map_err(|error| Failure::from_error(Exit::Io, &error))?,
-        task: task.name.clone(),
-        due: now,
-        trigger: Trigger::Manual,
-        skip: None,
-        tags: task.tags.clone(),
-    };
+    let run_id =
+        new_run_id(&Clock::System).map_err(|error| Failure::from_error(Exit::Io, &error))?;
+    let occurrence = by_hand(task, run_id, Clock::System.now());
     let store = global.store()?;
     let inserted = global.block_on(store.insert_occurrences(vec![occurrence], None))??;
     let [run] = inserted.as_slice() else {

@@ -80,6 +80,8 @@ pub async fn finish(
         diff_stat: collected.map(|collected| collected.diff_stat).filter(|stat| !stat.is_empty()),
         events: vec![Event { at: now, attempt: claimed.attempt, kind: event }],
         cleanup: cleanup.map(|job| job.to_json()).collect(),
+        park_after: 0,
+        notices: Vec::new(),
     };
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
     log(claimed, &ending.outcome, state, retry_at);
@@ -109,6 +111,8 @@ pub async fn skip(
         diff_stat: None,
         events: Vec::new(),
         cleanup: Vec::new(),
+        park_after: 0,
+        notices: Vec::new(),
     };
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
     Ok(RunState::Skipped)

@@ -15,9 +15,9 @@ use super::execute::{Execution, execute};
 use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
 use super::wake::Wake;
-use super::{Context, recover};
+use super::{Context, occurrence, recover};
 use crate::clock::Heartbeat;
-use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState, Trigger};
+use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState};
 use crate::store::{NewOccurrence, StoreError};
 
 /// How soon a failed store is tried again.
@@ -138,7 +138,7 @@ impl Service {
         if due.is_empty() {
             return Ok(());
         }
-        let open = self.context.store.open_tasks().await?;
+        let open = self.context.store.open_tasks().await?.into_keys().collect();
         let bundle = self.bundles.current();
         let mut occurrences = Vec::with_capacity(due.len());
         for ((due, task), skip) in plan(due, now, &open) {
@@ -149,15 +149,8 @@ impl Service {
                 error!(task.id = %task, "no random bytes for a run id: the tick is repeated");
                 continue;
             };
-            let tags = bundle.tasks.get(&task).map(|task| task.tags.clone()).unwrap_or_default();
-            occurrences.push(NewOccurrence {
-                run_id,
-                task,
-                due,
-                trigger: Trigger::Schedule,
-                skip,
-                tags,
-            });
+            let Some(task) = bundle.tasks.get(&task) else { continue };
+            occurrences.push(occurrence::scheduled(task, run_id, due, now, skip));
         }
         self.record(occurrences, now).await
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::execute::{Execution, execute};
 use super::holder::HolderError;
-use super::{Context, cleanup};
+use super::{Context, cleanup, occurrence};
 use crate::bundle::{Bundle, Task};
-use crate::run::{Cancel, RunId, RunState, Trigger};
-use crate::store::{ClaimedRun, NewOccurrence, RunRow, StoreError};
+use crate::run::{Cancel, RunId, RunState};
+use crate::store::{ClaimedRun, RunRow, StoreError};
 
 /// A task that runs in the foreground.
 pub struct TaskRun {
@@ -37,14 +37,7 @@ impl TaskRun {
         cancel: Cancel,
     ) -> Result<Self, TaskRunError> {
         let run = context.new_run_id()?;
-        let occurrence = NewOccurrence {
-            run_id: run.clone(),
-            task: task.name.clone(),
-            due: context.clock.now(),
-            trigger: Trigger::Manual,
-            skip: None,
-            tags: task.tags.clone(),
-        };
+        let occurrence = occurrence::by_hand(task, run.clone(), context.clock.now());
         let mut begun = TaskRun { context, bundle, run, cancel, claimed: None };
         let claim = begun.context.claim(Some(begun.run.clone()));
         begun.claimed = Some(begun.context.store.insert_and_claim(occurrence, claim).await?);

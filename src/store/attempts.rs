@@ -7,7 +7,7 @@ use super::columns::{instant, signed};
 use super::counters::{self, bump};
 use super::occurrences::{counted, held};
 use super::writer::Durability;
-use super::{AttemptFacts, AttemptFinish, Store, StoreError, events};
+use super::{AttemptFacts, AttemptFinish, Store, StoreError, events, task_state};
 use crate::run::{Artifact, FencingToken, OutcomeClass, RunId, RunState, Usage};
 use crate::secrets::Redactor;
 
@@ -48,6 +48,9 @@ impl Store {
                 replace_artifacts(connection, &redactor, &run, &finish.artifacts)
                     .map_err(failed)?;
                 count(connection, &run, &finish).map_err(failed)?;
+                if finish.state.is_terminal() {
+                    task_state::follow_up(connection, &redactor, &run, &finish).map_err(failed)?;
+                }
                 for job in &finish.cleanup {
                     connection
                         .execute("INSERT INTO outbox (job) VALUES (?1)", [job.to_string()])
@@ -118,7 +121,7 @@ fn end_run(
             connector_retries = ?8, interruptions = ?9, finished_at = ?10, answer = ?11, output = ?12,
             branch = coalesce(?13, branch), commit_id = coalesce(?14, commit_id),
             diff_stat = coalesce(?15, diff_stat), holder_instance = NULL, holder_pid = NULL,
-            holder_boot = NULL, lease_until = NULL,
+            holder_boot = NULL, lease_until = NULL, cancel_requested = NULL,
             input_tokens = min(input_tokens, 1 << 61) + ?16,
             cached_tokens = min(cached_tokens, 1 << 61) + ?17,
             output_tokens = min(output_tokens, 1 << 61) + ?18, cost = min(cost, 1 << 61) + ?19,

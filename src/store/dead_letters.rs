@@ -173,7 +173,7 @@ fn reset(connection: &Connection, run: &RunId, now: Timestamp) -> rusqlite::Resu
                 output = NULL, input_tokens = 0, cached_tokens = 0, output_tokens = 0, cost = 0,
                 cost_is_estimated = 0, dead_lettered_at = NULL, dead_letter_reason = NULL,
                 dead_letter_attempts = NULL, bundle_commit = NULL,
-                replayed_at = ?2
+                replayed_at = ?2, queued_at = ?2
              WHERE run_id = ?1",
             params![run.as_str(), instant(now)],
         )

@@ -2,6 +2,7 @@
 //! decided by `run` and `runner`. Texts are redacted before they are stored.
 
 mod attempts;
+mod cancel;
 mod columns;
 mod connection;
 mod counters;
@@ -15,6 +16,7 @@ mod reader;
 mod records;
 mod runs;
 mod schema;
+mod task_state;
 mod views;
 mod writer;
 
@@ -25,8 +27,8 @@ use reader::Readers;
 use writer::Writer;
 
 pub use records::{
-    AttemptFacts, AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, OpenRun,
-    OutsideEffect, StoreError,
+    AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedRun, HeldTask, Holder,
+    NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room, StoreError,
 };
 pub use views::{
     ArtifactRow, AttemptRow, DeadLetterRow, EventRow, ReplayTarget, RunDetail, RunFilter, RunRow,

@@ -1,6 +1,7 @@
 //! Occurrences and claims.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
@@ -8,7 +9,10 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 use super::columns::{get_small, get_usage, instant, signed};
 use super::counters::{self, bump};
 use super::writer::Durability;
-use super::{ClaimRequest, ClaimedRun, Holder, NewOccurrence, Store, StoreError, columns, effects};
+use super::{
+    ClaimRequest, ClaimedRun, Holder, NewOccurrence, OpenTask, Room, Store, StoreError, cancel,
+    columns, effects, task_state,
+};
 use crate::run::{CommitId, Counters, FencingToken, RunId, TaskName, Trigger};
 
 impl Store {
@@ -152,19 +156,30 @@ impl Store {
             .await
     }
 
-    /// Tasks with a scheduled run that has not ended. Runs by hand hold up no schedule.
-    pub async fn open_tasks(&self) -> Result<HashSet<TaskName>, StoreError> {
+    /// Tasks with scheduled runs that have not ended. Runs by hand hold up no schedule.
+    pub async fn open_tasks(&self) -> Result<HashMap<TaskName, OpenTask>, StoreError> {
         let doing = "reads open tasks";
         self.readers
             .read(doing, move |connection| {
                 let failed = |source| StoreError::sql(doing, source);
                 let mut query = connection
                     .prepare_cached(
-                        "SELECT DISTINCT task FROM runs WHERE cause = 'schedule' AND state IN
-                            ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted')",
+                        "SELECT task, count(*) AS runs, max(state = 'pending' AND EXISTS (
+                            SELECT 1 FROM runs AS other WHERE other.state = 'running'
+                                AND other.serialization_key = runs.serialization_key
+                                AND other.task <> runs.task)) AS waits_for_key
+                         FROM runs WHERE cause = 'schedule' AND state IN
+                            ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted')
+                         GROUP BY task",
                     )
                     .map_err(failed)?;
-                let tasks = query.query_map([], |row| row.get::<_, String>(0).map(TaskName::new));
+                let tasks = query.query_map([], |row| {
+                    let open = OpenTask {
+                        runs: get_small(row, "runs")?,
+                        waits_for_key: row.get("waits_for_key")?,
+                    };
+                    Ok((TaskName::new(row.get::<_, String>("task")?), open))
+                });
                 tasks.map_err(failed)?.collect::<Result<_, _>>().map_err(failed)
             })
             .await
@@ -189,8 +204,9 @@ fn insert(connection: &Connection, occurrence: &NewOccurrence) -> rusqlite::Resu
     let reason = occurrence.skip.map(|skip| skip.as_str());
     let rows = connection
         .prepare_cached(
-            "INSERT INTO runs (run_id, task, due, cause, state, tags, reason, finished_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            "INSERT INTO runs (run_id, task, due, cause, state, tags, reason, finished_at, queued_at,
+                priority, exclusive, serialization_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (task, due) WHERE cause = 'schedule' DO NOTHING",
         )?
         .execute(params![
@@ -201,29 +217,86 @@ fn insert(connection: &Connection, occurrence: &NewOccurrence) -> rusqlite::Resu
             state,
             tags,
             reason,
-            finished
+            finished,
+            instant(occurrence.queued_at),
+            occurrence.priority,
+            occurrence.room != Room::Shared,
+            occurrence.serialization_key
         ])?;
-    if let (1, Some(reason)) = (rows, reason) {
-        bump(connection, counters::OUTCOME, reason, 1)?;
+    if rows == 1 {
+        inserted(connection, occurrence)?;
     }
     Ok(rows == 1)
 }
 
-const CLAIMABLE: &str = "(state = 'pending' OR (state = 'scheduled' AND retry_at <= :now))";
+/// What a new row changes besides itself.
+fn inserted(connection: &Connection, occurrence: &NewOccurrence) -> rusqlite::Result<()> {
+    if let Some(reason) = occurrence.skip {
+        return bump(connection, counters::OUTCOME, reason.as_str(), 1);
+    }
+    if occurrence.trigger == Trigger::Schedule {
+        task_state::count_scheduled(connection, &occurrence.task)?;
+    }
+    if occurrence.room == Room::ReplacesOlder {
+        let NewOccurrence { task, run_id, due, queued_at, .. } = occurrence;
+        cancel::replace_older(connection, task, run_id, *due, *queued_at)?;
+    }
+    Ok(())
+}
 
-fn claim(connection: &Connection, request: &ClaimRequest) -> rusqlite::Result<Option<ClaimedRun>> {
+/// A run that has waited that long goes before every priority, so that none starves.
+const STARVING: Duration = Duration::from_secs(30 * 60);
+
+/// Nothing that may not run beside it runs.
+const HAS_ROOM: &str = "(serialization_key IS NULL OR NOT EXISTS (
+        SELECT 1 FROM runs AS other
+        WHERE other.serialization_key = runs.serialization_key AND other.state = 'running'))
+    AND (exclusive = 0 OR NOT EXISTS (
+        SELECT 1 FROM runs AS other
+        WHERE other.task = runs.task AND other.cause = 'schedule' AND other.run_id <> runs.run_id
+            AND other.state IN ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted')
+            AND (other.state <> 'pending' OR other.due < runs.due)))";
+
+/// The pending run that is next: one that starves, else by priority and age.
+fn next_pending(
+    connection: &Connection,
+    request: &ClaimRequest,
+) -> rusqlite::Result<Option<String>> {
     let only = request.only.as_ref().map(RunId::as_str);
-    let found: Option<String> = connection
+    let starving = request.now.saturating_sub(STARVING).unwrap_or(Timestamp::MIN);
+    let starved = connection
         .prepare_cached(&format!(
             "SELECT run_id FROM runs
-             WHERE {CLAIMABLE} AND state IN ('pending', 'scheduled') AND (:only IS NULL OR run_id = :only)
+             WHERE state = 'pending' AND queued_at <= :starving AND (:only IS NULL OR run_id = :only)
+                AND {HAS_ROOM}
+             ORDER BY queued_at, run_id LIMIT 1"
+        ))?
+        .query_row(named_params! { ":starving": instant(starving), ":only": only }, |row| row.get(0))
+        .optional()?;
+    if starved.is_some() {
+        return Ok(starved);
+    }
+    connection
+        .prepare_cached(&format!(
+            "SELECT run_id FROM runs
+             WHERE state = 'pending' AND (:only IS NULL OR run_id = :only) AND {HAS_ROOM}
              ORDER BY priority DESC, due, run_id LIMIT 1"
         ))?
-        .query_row(named_params! { ":now": instant(request.now), ":only": only }, |row| row.get(0))
-        .optional()?;
-    let Some(run_id) = found else { return Ok(None) };
+        .query_row(named_params! { ":only": only }, |row| row.get(0))
+        .optional()
+}
+
+fn claim(connection: &Connection, request: &ClaimRequest) -> rusqlite::Result<Option<ClaimedRun>> {
+    // A retry whose time has come waits with the others.
+    connection
+        .prepare_cached(
+            "UPDATE runs SET state = 'pending', queued_at = retry_at, retry_at = NULL
+             WHERE state = 'scheduled' AND retry_at <= ?1",
+        )?
+        .execute([instant(request.now)])?;
+    let Some(run_id) = next_pending(connection, request)? else { return Ok(None) };
     connection.execute(
-        "UPDATE runs SET state = 'running', token = token + 1, attempts = attempts + 1, retry_at = NULL,
+        "UPDATE runs SET state = 'running', token = token + 1, attempts = attempts + 1,
             holder_instance = ?2, holder_pid = ?3, holder_boot = ?4, lease_until = ?5,
             started_at = coalesce(started_at, ?6), finished_at = NULL
          WHERE run_id = ?1",

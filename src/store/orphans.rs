@@ -58,6 +58,7 @@ fn open_run(row: &Row<'_>) -> rusqlite::Result<OpenRun> {
         base_commit: row.get("base_commit")?,
         container: row.get("container")?,
         bundle_commit: row.get::<_, Option<String>>("bundle_commit")?.map(CommitId::new),
+        cancel_requested: row.get("cancel_requested")?,
         spent: Usage::default(),
     })
 }

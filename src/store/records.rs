@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{
     Artifact, AttemptNo, BootId, CommitId, Counters, DeadLetterClass, Event, FencingToken, Outcome,
-    RunId, RunState, SkipReason, TaskName, Trigger, Usage,
+    PreparedNotice, RunId, RunState, SkipReason, TaskName, Trigger, Usage,
 };
 
 /// A process that may hold runs. It is alive as long as its lock file in `holders/` is locked.
@@ -28,6 +28,24 @@ pub struct NewOccurrence {
     /// `Some`: recorded as not run, with the reason.
     pub skip: Option<SkipReason>,
     pub tags: Vec<String>,
+    /// Since when it may be claimed.
+    pub queued_at: Timestamp,
+    /// Higher is claimed first.
+    pub priority: i32,
+    pub room: Room,
+    /// No other run with this key may run at the same time.
+    pub serialization_key: Option<String>,
+}
+
+/// How an occurrence stands to the other scheduled runs of its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It may run beside them.
+    Shared,
+    /// It waits until they have ended.
+    Exclusive,
+    /// Those that wait are cancelled, those that run are told to end, and it waits until they have.
+    ReplacesOlder,
 }
 
 /// Who claims, and how long the lease holds.
@@ -113,6 +131,10 @@ pub struct AttemptFinish {
     /// Clean-up that must happen after this transaction, once, whatever happens: kept in the outbox
     /// until it is done.
     pub cleanup: Vec<serde_json::Value>,
+    /// Failures in a row that park the task; 0 never.
+    pub park_after: u32,
+    /// Sent after this transaction, each if the end causes its event.
+    pub notices: Vec<PreparedNotice>,
 }
 
 /// A run that says it is running: an orphan when its holder is dead.
@@ -131,9 +153,50 @@ pub struct OpenRun {
     pub base_commit: Option<String>,
     pub container: Option<String>,
     pub bundle_commit: Option<CommitId>,
+    /// Why somebody wanted it to end.
+    pub cancel_requested: Option<String>,
     /// Spent by this attempt as far as its events tell; an unanswered paid call counts as its
     /// estimate.
     pub spent: Usage,
+}
+
+/// What a task's open scheduled runs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenTask {
+    pub runs: u32,
+    /// One of them waits for the end of another task's run with the same serialization key.
+    pub waits_for_key: bool,
+}
+
+/// Why nothing of a task is due.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldTask {
+    pub paused_at: Option<Timestamp>,
+    /// The pause ends by itself then.
+    pub paused_until: Option<Timestamp>,
+    pub pause_reason: Option<String>,
+    /// It parked itself.
+    pub parked_at: Option<Timestamp>,
+    pub park_reason: Option<String>,
+    pub failures_in_a_row: u32,
+}
+
+impl HeldTask {
+    /// Whether an occurrence that is due at that instant does not run.
+    pub fn holds(&self, due: Timestamp) -> bool {
+        let paused = self.paused_at.is_some_and(|at| at <= due)
+            && self.paused_until.is_none_or(|until| due < until);
+        paused || self.parked_at.is_some_and(|at| at <= due)
+    }
+}
+
+/// What came of the wish that a run should end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It had not begun, or waited: it is cancelled.
+    AtOnce,
+    /// It runs, and is told.
+    Requested,
 }
 
 /// Why the store did not do it.

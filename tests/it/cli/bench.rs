@@ -10,7 +10,7 @@ use fleet::run::{
 };
 use fleet::secrets::Redactor;
 use fleet::store::{
-    AttemptFacts, AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, Store,
+    AttemptFacts, AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, Room, Store,
 };
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
@@ -103,6 +103,10 @@ pub async fn running(store: &Store, task: &str, number: u32) -> ClaimedRun {
         trigger: Trigger::Schedule,
         skip: None,
         tags: vec!["weekly".into()],
+        queued_at: now(),
+        priority: 0,
+        room: Room::Shared,
+        serialization_key: None,
     };
     store.insert_and_claim(occurrence, claim()).await.expect("claimed")
 }
@@ -158,6 +162,8 @@ pub fn success() -> AttemptFinish {
             retry_at: None,
         })],
         cleanup: Vec::new(),
+        park_after: 0,
+        notices: Vec::new(),
     }
 }
 

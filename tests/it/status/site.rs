@@ -14,7 +14,7 @@ use fleet::schedule::Schedule;
 use fleet::secrets::Redactor;
 use fleet::status::{BundleView, Instance, StatusContext, TaskView, bind, serve};
 use fleet::store::{
-    AttemptFacts, AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, Store,
+    AttemptFacts, AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, Room, Store,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -175,6 +175,10 @@ async fn claim(store: &Store, id: &str, task: &str, due: Timestamp) -> ClaimedRu
         trigger: Trigger::Schedule,
         skip: None,
         tags: vec!["daily".into()],
+        queued_at: due,
+        priority: 0,
+        room: Room::Shared,
+        serialization_key: None,
     };
     store.insert_occurrences(vec![occurrence], None).await.expect("inserted");
     let request = ClaimRequest {
@@ -294,6 +298,8 @@ fn finish(at: Timestamp, outcome: Outcome, state: RunState) -> AttemptFinish {
         diff_stat: None,
         events: Vec::new(),
         cleanup: Vec::new(),
+        park_after: 0,
+        notices: Vec::new(),
     }
 }
 

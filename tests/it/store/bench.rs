@@ -7,7 +7,7 @@ use fleet::run::{
     RunState, TaskName, Trigger, Usage,
 };
 use fleet::secrets::Redactor;
-use fleet::store::{AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, Store};
+use fleet::store::{AttemptFinish, ClaimRequest, ClaimedRun, Holder, NewOccurrence, Room, Store};
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 
@@ -88,6 +88,10 @@ pub fn occurrence(task: &str, number: u32, trigger: Trigger) -> NewOccurrence {
         trigger,
         skip: None,
         tags: vec![format!("tag-{task}")],
+        queued_at: now() + SignedDuration::from_mins(i64::from(number)),
+        priority: 0,
+        room: Room::Shared,
+        serialization_key: None,
     }
 }
 
@@ -118,6 +122,8 @@ pub fn finish(class: OutcomeClass, state: RunState) -> AttemptFinish {
         diff_stat: None,
         events: vec![warned("the end")],
         cleanup: vec![serde_json::json!({"remove": "x"})],
+        park_after: 0,
+        notices: Vec::new(),
     }
 }
 
