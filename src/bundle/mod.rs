@@ -20,9 +20,9 @@ use std::sync::Arc;
 use crate::run::CommitId;
 
 pub use model::{
-    Bundle, Completion, ModelRef, Persona, PriceEntry, Pricing, Provider, ProviderKind,
-    SandboxLimits, SandboxSettings, Script, ScriptFault, ScriptTurn, Task, TaskLimits,
-    TaskSchedule, WorktreeConfig,
+    Bundle, Completion, Misfire, MisfirePolicy, ModelRef, OnError, Overlap, Persona, PriceEntry,
+    Pricing, Provider, ProviderKind, RunIf, SandboxLimits, SandboxSettings, Script, ScriptFault,
+    ScriptTurn, Task, TaskLimits, TaskSchedule, WorktreeConfig,
 };
 pub use problem::{Position, Problem, Severity};
 pub use prompt::{PreviousRun, PromptError, PromptVars, render_prompt};

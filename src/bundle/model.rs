@@ -43,6 +43,15 @@ pub struct Task {
     pub owner: Option<String>,
     /// Absent: by hand only.
     pub schedule: Option<TaskSchedule>,
+    pub misfire: Misfire,
+    pub overlap: Overlap,
+    /// Of all runs with the same key at most one runs at a time.
+    pub serialization_key: Option<String>,
+    /// -100 to 100; higher runs first.
+    pub priority: i32,
+    pub run_if: Option<RunIf>,
+    /// Dead letters in a row that park the task; 0 never.
+    pub park_after: u32,
     /// IANA name; also for tasks without a schedule, since times are shown in it.
     pub timezone: String,
     pub persona: Option<Arc<Persona>>,
@@ -66,6 +75,58 @@ pub struct Task {
 #[derive(Clone, Debug)]
 pub struct TaskSchedule {
     pub schedule: Schedule,
+    /// It ends after that many runs.
+    pub count: Option<u64>,
+}
+
+/// What happens to due times that passed while nothing could run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misfire {
+    pub policy: MisfirePolicy,
+    /// How late a due time may still be run.
+    pub max_delay: Duration,
+}
+
+impl Default for Misfire {
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Misfire { policy: MisfirePolicy::Latest, max_delay: day }
+    }
+}
+
+/// Which missed due times run late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MisfirePolicy {
+    Skip,
+    Latest,
+    All,
+}
+
+/// What happens to a due time while an earlier scheduled run of the task is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    Skip,
+    Queue,
+    Allow,
+    CancelRunning,
+}
+
+/// A command in the sandbox that decides whether a scheduled run goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunIf {
+    pub command: String,
+    /// The exit code with which it goes on; with any other it does not.
+    pub exit_code: i32,
+    pub timeout: Duration,
+    pub on_error: OnError,
+}
+
+/// What follows when the condition itself fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    Fail,
+    Skip,
+    Run,
 }
 
 /// `provider/model`, resolved.

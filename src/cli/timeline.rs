@@ -52,6 +52,13 @@ impl Timeline {
                     duration(*duration_ms)
                 ))
             }
+            EventKind::ConditionChecked { command, exit_code, output, goes_on } => {
+                let code =
+                    exit_code.map_or("no exit code".to_owned(), |c| format!("exit code {c}"));
+                let next = if *goes_on { "the run goes on" } else { "the run does not go on" };
+                let head = format!("run_if {}: {code}, {next}", one_line(command, 64));
+                (head, bounded(output))
+            }
             EventKind::ModelRequested { model, round, estimated_tokens, .. } => {
                 alone(format!("round {round}: asked {model} (about {estimated_tokens} tokens)"))
             }

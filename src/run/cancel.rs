@@ -24,6 +24,8 @@ pub enum CancelReason {
 pub struct Cancel {
     token: CancellationToken,
     reason: Arc<OnceLock<CancelReason>>,
+    /// What whoever asked for it said.
+    wish: Arc<OnceLock<String>>,
 }
 
 impl Cancel {
@@ -32,6 +34,18 @@ impl Cancel {
         // A second reason is dropped: the first one ended the run.
         let _ = self.reason.set(reason);
         self.token.cancel();
+    }
+
+    /// Cancels because somebody asked for it, and keeps what they said.
+    pub fn ask(&self, wish: String) {
+        // A second wish is dropped, as a second reason is.
+        let _ = self.wish.set(wish);
+        self.cancel(CancelReason::Operator);
+    }
+
+    /// What whoever asked for the cancellation said.
+    pub fn wish(&self) -> Option<&str> {
+        self.wish.get().map(String::as_str)
     }
 
     /// The reason, once cancelled.

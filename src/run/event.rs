@@ -42,6 +42,14 @@ pub enum EventKind {
         limits: String,
         duration_ms: u64,
     },
+    /// `run_if` was asked whether the run goes on.
+    ConditionChecked {
+        command: String,
+        /// Absent: it could not be run, or took too long; `output` says why.
+        exit_code: Option<i32>,
+        output: String,
+        goes_on: bool,
+    },
     /// A request was sent to a model.
     ModelRequested { model: String, round: u32, messages: u32, estimated_tokens: u64 },
     /// A model answered.

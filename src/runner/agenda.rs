@@ -2,37 +2,52 @@
 //! due and not what exists. Pure.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
-use std::time::Duration;
+use std::collections::{BinaryHeap, HashMap};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::bundle::Bundle;
-use crate::run::{SkipReason, TaskName};
+use crate::run::TaskName;
 use crate::schedule::Schedule;
 
-/// How late a due instant may still be run; older ones are recorded as missed.
-pub const MISFIRE_MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
-
 /// A due instant of a task.
-pub type Due = (Timestamp, TaskName);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    pub at: Timestamp,
+    pub task: TaskName,
+}
+
+/// One task's schedule, and how often it may still let the task run.
+#[derive(Debug)]
+struct Entry {
+    schedule: Schedule,
+    /// `None`: without end.
+    left: Option<u64>,
+}
 
 /// The tasks that have a schedule, each with its next due instant.
 #[derive(Debug, Default)]
 pub struct Agenda {
     next: BinaryHeap<Reverse<Due>>,
-    schedules: HashMap<TaskName, Schedule>,
+    entries: HashMap<TaskName, Entry>,
 }
 
 impl Agenda {
-    /// The agenda of a bundle's enabled tasks, from the first instants later than `after`.
-    pub fn new(bundle: &Bundle, after: Timestamp) -> Self {
+    /// The agenda of a bundle's enabled tasks, from the first instants later than `after`. `used` says
+    /// how often schedules have let their tasks run, which `schedule_count` limits.
+    pub fn new(bundle: &Bundle, after: Timestamp, used: &HashMap<TaskName, u64>) -> Self {
         let mut agenda = Agenda::default();
         for task in bundle.tasks.values().filter(|task| task.enabled) {
             let Some(schedule) = &task.schedule else { continue };
-            if let Some(due) = schedule.schedule.next_after(after) {
-                agenda.next.push(Reverse((due, task.name.clone())));
-                agenda.schedules.insert(task.name.clone(), schedule.schedule.clone());
+            let used = used.get(&task.name).copied().unwrap_or(0);
+            let left = schedule.count.map(|count| count.saturating_sub(used));
+            if left == Some(0) {
+                continue;
+            }
+            if let Some(at) = schedule.schedule.next_after(after) {
+                agenda.next.push(Reverse(Due { at, task: task.name.clone() }));
+                let entry = Entry { schedule: schedule.schedule.clone(), left };
+                agenda.entries.insert(task.name.clone(), entry);
             }
         }
         agenda
@@ -40,97 +55,58 @@ impl Agenda {
 
     /// When something is due next.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.next.peek().map(|Reverse((due, _))| *due)
+        self.next.peek().map(|Reverse(due)| due.at)
     }
 
-    /// Takes everything due until `now`, in order of time.
-    pub fn take_due(&mut self, now: Timestamp) -> Vec<Due> {
-        let mut due = Vec::new();
-        while let Some(Reverse((instant, _))) = self.next.peek() {
-            if *instant > now {
-                break;
+    /// Takes what is due until `now`, in order of time, at most `limit` instants: what is missed after
+    /// a long sleep is taken in parts.
+    pub fn take_due(&mut self, now: Timestamp, limit: usize) -> Vec<Due> {
+        let mut taken = Vec::new();
+        while taken.len() < limit && self.next_due().is_some_and(|next| next <= now) {
+            let Some(Reverse(due)) = self.next.pop() else { break };
+            let Some(entry) = self.entries.get(&due.task) else { continue };
+            if entry.left == Some(0) {
+                self.entries.remove(&due.task);
+                continue;
             }
-            let Some(Reverse((instant, task))) = self.next.pop() else { break };
-            let later = self.schedules.get(&task).and_then(|known| known.next_after(instant));
-            if let Some(later) = later {
-                self.next.push(Reverse((later, task.clone())));
+            if let Some(at) = entry.schedule.next_after(due.at) {
+                self.next.push(Reverse(Due { at, task: due.task.clone() }));
             }
-            due.push((instant, task));
+            taken.push(due);
         }
-        due
+        taken
     }
-}
 
-/// Decides for each due instant whether it runs: of several instants of one task the latest, unless
-/// it is older than [`MISFIRE_MAX_DELAY`] or the task still has an open run.
-pub fn plan(
-    due: Vec<Due>,
-    now: Timestamp,
-    open: &HashSet<TaskName>,
-) -> Vec<(Due, Option<SkipReason>)> {
-    let latest: BTreeMap<TaskName, Timestamp> =
-        due.iter().map(|(instant, task)| (task.clone(), *instant)).collect();
-    let max_delay = SignedDuration::try_from(MISFIRE_MAX_DELAY).expect("24 h fits");
-    let skip = |(instant, task): &Due| {
-        let is_latest = latest.get(task) == Some(instant);
-        if !is_latest || now.duration_since(*instant) > max_delay {
-            Some(SkipReason::SkippedMisfire)
-        } else if open.contains(task) {
-            Some(SkipReason::SkippedOverlap)
-        } else {
-            None
+    /// The due instants of a task after `after` and until `now`.
+    pub fn later(
+        &self,
+        task: &TaskName,
+        after: Timestamp,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> {
+        let schedule = self.entries.get(task).map(|entry| &entry.schedule);
+        let next = move |at: Timestamp| {
+            schedule.and_then(|schedule| schedule.next_after(at)).filter(|at| *at <= now)
+        };
+        std::iter::successors(next(after), move |at| next(*at))
+    }
+
+    /// Whether the task's schedule lets it run no more.
+    pub fn has_ended(&self, task: &TaskName) -> bool {
+        self.entries.get(task).is_none_or(|entry| entry.left == Some(0))
+    }
+
+    /// An occurrence is let run.
+    pub fn count(&mut self, task: &TaskName) {
+        if let Some(Entry { left: Some(left), .. }) = self.entries.get_mut(task) {
+            *left = left.saturating_sub(1);
         }
-    };
-    due.into_iter()
-        .map(|due| {
-            let skipped = skip(&due);
-            (due, skipped)
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().expect("timestamp")
     }
 
-    fn due(text: &str, task: &str) -> Due {
-        (at(text), TaskName::new(task))
-    }
-
-    #[test]
-    fn of_several_missed_instants_only_the_latest_runs() {
-        let planned = plan(
-            vec![
-                due("2026-01-01T00:00:00Z", "a"),
-                due("2026-01-01T01:00:00Z", "b"),
-                due("2026-01-01T02:00:00Z", "a"),
-            ],
-            at("2026-01-01T02:00:01Z"),
-            &HashSet::new(),
-        );
-        let skips: Vec<_> = planned.into_iter().map(|(_, skip)| skip).collect();
-        assert_eq!(skips, [Some(SkipReason::SkippedMisfire), None, None]);
-    }
-
-    #[test]
-    fn instant_that_is_too_old_is_recorded_as_missed() {
-        let planned = plan(
-            vec![due("2026-01-01T00:00:00Z", "a")],
-            at("2026-01-02T00:00:01Z"),
-            &HashSet::new(),
-        );
-        assert_eq!(planned[0].1, Some(SkipReason::SkippedMisfire));
-    }
-
-    #[test]
-    fn due_task_with_an_open_run_is_recorded_as_overlap() {
-        let open = HashSet::from([TaskName::new("a")]);
-        let planned =
-            plan(vec![due("2026-01-01T00:00:00Z", "a")], at("2026-01-01T00:00:00Z"), &open);
-        assert_eq!(planned[0].1, Some(SkipReason::SkippedOverlap));
+    /// It was recorded before: it is not counted twice.
+    pub fn take_back(&mut self, task: &TaskName) {
+        if let Some(Entry { left: Some(left), .. }) = self.entries.get_mut(task) {
+            *left = left.saturating_add(1);
+        }
     }
 }

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 use tracing::{error, info};
 
 use super::collect::{Collector, Work};
-use super::finish::{Ending, finish, skip};
+use super::condition::{self, Verdict};
+use super::finish::{Ending, finish};
 use super::prompt;
 use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, workspace};
@@ -47,7 +48,8 @@ pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
     let Execution { context, bundle, claimed, cancel } = execution;
     let task = bundle.tasks.get(&claimed.task).cloned();
     if is_disabled(task.as_deref(), &claimed) {
-        return skip(&context, &claimed, SkipReason::SkippedDisabledByReload).await;
+        let ending = Ending::skipped(SkipReason::SkippedDisabledByReload);
+        return finish(&context, None, &claimed, None, ending).await;
     }
     let attempt = Attempt {
         context: &context,
@@ -57,11 +59,14 @@ pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
         checkout: OnceCell::new(),
     };
     let ended = AssertUnwindSafe(attempt.carry_out(task.as_deref())).catch_unwind().await;
-    let ending = ended.unwrap_or_else(|_| {
+    let mut ending = ended.unwrap_or_else(|_| {
         error!(run.id = %claimed.run_id, attempt = claimed.attempt, "the run panicked");
         let reason = "fleet itself failed while it carried out the run: see the daemon's log";
         Ending::bare(Outcome::failed(OutcomeClass::Panic, reason))
     });
+    if let (OutcomeClass::Cancelled, Some(wish)) = (ending.outcome.class, cancel.wish()) {
+        ending.outcome.reason = wish.to_owned();
+    }
     // However the attempt ended: a worktree that was made is cleaned up.
     let checkout = attempt.checkout.into_inner();
     if cancel.reason() == Some(CancelReason::LeaseLost) {
@@ -154,6 +159,10 @@ impl Attempt<'_> {
         let rendered = prompt::render(self.context, task, self.claimed, checkout)?;
         let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, checkout);
         let sandbox = workspace::start(self.context, spec.clone(), events.clone());
+        if let Some(ending) = self.condition(task, &sandbox, &events).await {
+            close_later(sandbox.await.ok());
+            return Ok(ending);
+        }
         let input = self.agent_input(
             task,
             checkout,
@@ -175,6 +184,25 @@ impl Attempt<'_> {
         let (sandbox, work) = self.collect(collector, sandbox, end.artifacts.clone()).await;
         close_later(sandbox);
         Ok(ending(task, end, work))
+    }
+
+    /// Asks `run_if`, once for each scheduled run. Returns the attempt's end when it does not go on.
+    async fn condition(
+        &self,
+        task: &Task,
+        sandbox: &PendingSandbox,
+        events: &EventSink,
+    ) -> Option<Ending> {
+        let run_if = task.run_if.as_ref()?;
+        if self.claimed.trigger == Trigger::Manual || self.claimed.attempt > 1 {
+            return None;
+        }
+        match condition::check(run_if, sandbox.clone(), events, self.cancel).await {
+            // A run that was told to end is ended by the agent, which says why.
+            Verdict::GoOn | Verdict::Cancelled => None,
+            Verdict::Skip => Some(Ending::skipped(SkipReason::SkippedRunIf)),
+            Verdict::Fail(outcome) => Some(Ending::bare(outcome)),
+        }
     }
 
     /// What an earlier attempt of this run may have left: its container must be gone before its
@@ -337,7 +365,7 @@ fn ending(task: &Task, end: AgentEnd, work: Work) -> Ending {
         OutcomeClass::Success => verdict_on_work(task, &work).unwrap_or(end.outcome),
         _ => end.outcome,
     };
-    Ending { outcome, usage: end.usage, answer: end.answer, work }
+    Ending { outcome, usage: end.usage, answer: end.answer, work, skipped: None }
 }
 
 fn verdict_on_work(task: &Task, work: &Work) -> Option<Outcome> {

@@ -21,12 +21,21 @@ pub struct Ending {
     pub usage: Usage,
     pub answer: Option<String>,
     pub work: Work,
+    /// The occurrence does not run after all.
+    pub skipped: Option<SkipReason>,
 }
 
 impl Ending {
     /// An end before anything was spent or made.
     pub fn bare(outcome: Outcome) -> Self {
-        Ending { outcome, usage: Usage::default(), answer: None, work: Work::default() }
+        let work = Work::default();
+        Ending { outcome, usage: Usage::default(), answer: None, work, skipped: None }
+    }
+
+    /// The occurrence does not run after all, with its reason.
+    pub fn skipped(reason: SkipReason) -> Self {
+        let outcome = Outcome::failed(OutcomeClass::Cancelled, reason.as_str());
+        Ending { skipped: Some(reason), ..Ending::bare(outcome) }
     }
 }
 
@@ -41,7 +50,10 @@ pub async fn finish(
 ) -> Result<RunState, StoreError> {
     let now = context.clock.now();
     let policy = task.map_or_else(RetryPolicy::default, |task| task.retry.clone());
-    let decision = decide(ending.outcome.class, claimed.counters, &policy, chance());
+    let decision = match ending.skipped {
+        Some(_) => Decision::Finish { state: RunState::Skipped, dead_letter: None },
+        None => decide(ending.outcome.class, claimed.counters, &policy, chance()),
+    };
     let (state, retry_at, counters, dead_letter) = match decision {
         Decision::Retry { after, counters } => (
             RunState::Scheduled,
@@ -78,44 +90,17 @@ pub async fn finish(
         branch: collected.as_ref().and(checkout).and_then(|checkout| checkout.branch.clone()),
         commit: collected.as_ref().map(|collected| CommitId::new(collected.commit.clone())),
         diff_stat: collected.map(|collected| collected.diff_stat).filter(|stat| !stat.is_empty()),
-        events: vec![Event { at: now, attempt: claimed.attempt, kind: event }],
+        events: match ending.skipped {
+            Some(_) => Vec::new(),
+            None => vec![Event { at: now, attempt: claimed.attempt, kind: event }],
+        },
         cleanup: cleanup.map(|job| job.to_json()).collect(),
-        park_after: 0,
+        park_after: task.map_or(0, |task| task.park_after),
         notices: Vec::new(),
     };
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
     log(claimed, &ending.outcome, state, retry_at);
     Ok(state)
-}
-
-/// Ends a claimed run that is not carried out after all, with the reason.
-pub async fn skip(
-    context: &Context,
-    claimed: &ClaimedRun,
-    reason: SkipReason,
-) -> Result<RunState, StoreError> {
-    warn!(run.id = %claimed.run_id, task.id = %claimed.task, occurrence.due = %claimed.due, reason = reason.as_str(), "due occurrence does not run");
-    let finish = AttemptFinish {
-        at: context.clock.now(),
-        outcome: Outcome::failed(OutcomeClass::Cancelled, reason.as_str()),
-        state: RunState::Skipped,
-        retry_at: None,
-        counters: claimed.counters,
-        dead_letter: None,
-        usage: Usage::default(),
-        answer: None,
-        output: None,
-        artifacts: Vec::new(),
-        branch: None,
-        commit: None,
-        diff_stat: None,
-        events: Vec::new(),
-        cleanup: Vec::new(),
-        park_after: 0,
-        notices: Vec::new(),
-    };
-    context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
-    Ok(RunState::Skipped)
 }
 
 fn log(claimed: &ClaimedRun, outcome: &Outcome, state: RunState, retry_at: Option<Timestamp>) {
@@ -126,6 +111,9 @@ fn log(claimed: &ClaimedRun, outcome: &Outcome, state: RunState, retry_at: Optio
         }
         (_, Some(at)) => {
             warn!(run.id = %claimed.run_id, task.id = %claimed.task, attempt = claimed.attempt, outcome = class, retry_at = %at, reason = outcome.reason, "attempt failed and will be tried again");
+        }
+        (RunState::Skipped, _) => {
+            warn!(run.id = %claimed.run_id, task.id = %claimed.task, occurrence.due = %claimed.due, reason = outcome.reason, "due occurrence does not run");
         }
         _ => {
             warn!(run.id = %claimed.run_id, task.id = %claimed.task, attempt = claimed.attempt, outcome = class, state = state.as_str(), reason = outcome.reason, "run failed");

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::bundle::Task;
+use crate::bundle::{Overlap, Task};
 use crate::run::{RunId, SkipReason, Trigger};
 use crate::store::{NewOccurrence, Room};
 
@@ -22,9 +22,13 @@ pub fn scheduled(
         skip,
         tags: task.tags.clone(),
         queued_at: now,
-        priority: 0,
-        room: Room::Exclusive,
-        serialization_key: None,
+        priority: task.priority,
+        room: match task.overlap {
+            Overlap::Skip | Overlap::Queue => Room::Exclusive,
+            Overlap::Allow => Room::Shared,
+            Overlap::CancelRunning => Room::ReplacesOlder,
+        },
+        serialization_key: task.serialization_key.clone(),
     }
 }
 

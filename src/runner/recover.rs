@@ -101,12 +101,11 @@ async fn resolve(
     };
     let (checkout, work) = salvage(context, bundle, &claimed, open.worktree.as_deref()).await;
     let reason = format!("the process that carried it out ended (pid {})", open.holder.pid);
-    let ending = Ending {
-        outcome: Outcome::failed(OutcomeClass::Interrupted, reason),
-        usage: open.spent,
-        answer: None,
-        work,
+    let outcome = match open.cancel_requested {
+        Some(wish) => Outcome::failed(OutcomeClass::Cancelled, wish),
+        None => Outcome::failed(OutcomeClass::Interrupted, reason),
     };
+    let ending = Ending { outcome, usage: open.spent, answer: None, work, skipped: None };
     let task = bundle.tasks.get(&open.task).map(AsRef::as_ref);
     let state = finish(context, task, &claimed, checkout.as_ref(), ending).await?;
     if state == RunState::Scheduled {

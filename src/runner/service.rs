@@ -1,6 +1,6 @@
 //! The daemon: ticks, claims, executes, cleans up, reloads, until it is told to stop.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +9,15 @@ use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
 use tracing::{error, info, warn};
 
-use super::agenda::{Agenda, plan};
+use super::agenda::Agenda;
 use super::bundles::BundleKeeper;
 use super::execute::{Execution, execute};
 use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
+use super::plan::{Planned, Planner};
 use super::wake::Wake;
 use super::{Context, occurrence, recover};
+use crate::bundle::Bundle;
 use crate::clock::Heartbeat;
 use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState};
 use crate::store::{NewOccurrence, StoreError};
@@ -26,6 +28,8 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 const TURN_EVERY: Duration = Duration::from_secs(30);
 /// How long interrupted runs may take to end after the grace.
 const LAST_WORDS: Duration = Duration::from_secs(20);
+/// Due instants that are recorded in one transaction.
+const PART: usize = 5_000;
 
 /// What the daemon is told from outside. The second stop ends it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +52,7 @@ pub struct Service {
     unrecorded: bool,
     /// What is due may have been lost to a failed write: the agenda is read anew.
     agenda_is_stale: bool,
+    last_turn: Timestamp,
     housekeeping: Housekeeping,
 }
 
@@ -72,6 +77,7 @@ impl Service {
             active: HashMap::new(),
             unrecorded: false,
             agenda_is_stale: true,
+            last_turn: Timestamp::MIN,
             housekeeping,
         }
     }
@@ -109,7 +115,8 @@ impl Service {
             // The first start: nothing was due before it.
             self.record(Vec::new(), now).await?;
         }
-        self.agenda = Agenda::new(&self.bundles.current(), last.unwrap_or(now).min(now));
+        let used = self.context.store.scheduled_runs().await?;
+        self.agenda = Agenda::new(&self.bundles.current(), last.unwrap_or(now).min(now), &used);
         self.agenda_is_stale = false;
         Ok(())
     }
@@ -117,10 +124,13 @@ impl Service {
     /// Everything that is to be done now. Returns when there is something to do without any event.
     async fn turn(&mut self) -> Result<Timestamp, StoreError> {
         let now = self.context.clock.now();
-        if self.agenda_is_stale {
+        if self.agenda_is_stale || now < self.last_turn {
+            // A clock that was set back: what it passes again is recorded already.
             self.read_agenda(now).await?;
         }
+        self.last_turn = now;
         self.tick(now).await?;
+        self.pass_on_wishes().await?;
         if self.unrecorded {
             let active = self.active.values().map(|(run, _)| run.clone()).collect();
             recover::recover_own(&self.context, &self.bundles.current(), &active).await?;
@@ -132,35 +142,78 @@ impl Service {
         self.wake_at(now).await
     }
 
-    /// Inserts what is due.
+    /// Inserts what is due, in parts: what was missed in a long time may be much.
     async fn tick(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let due = self.agenda.take_due(now);
-        if due.is_empty() {
+        if self.agenda.next_due().is_none_or(|next| next > now) {
             return Ok(());
         }
-        let open = self.context.store.open_tasks().await?.into_keys().collect();
         let bundle = self.bundles.current();
-        let mut occurrences = Vec::with_capacity(due.len());
-        for ((due, task), skip) in plan(due, now, &open) {
-            if let Some(reason) = skip {
-                warn!(task.id = %task, occurrence.due = %due, reason = reason.as_str(), "due occurrence does not run");
-            }
-            let Ok(run_id) = self.context.new_run_id() else {
-                error!(task.id = %task, "no random bytes for a run id: the tick is repeated");
-                continue;
+        let open = self.context.store.open_tasks().await?;
+        let held = self.context.store.held_tasks().await?;
+        let mut planner = Planner::new(now, &bundle, open, held);
+        loop {
+            let due = self.agenda.take_due(now, PART);
+            let (Some(last), is_last) = (due.last().map(|due| due.at), due.len() < PART) else {
+                return Ok(());
             };
-            let Some(task) = bundle.tasks.get(&task) else { continue };
-            occurrences.push(occurrence::scheduled(task, run_id, due, now, skip));
+            let planned = planner.plan(due, &mut self.agenda);
+            tell_skipped(&planned);
+            self.insert(planned, &bundle, now, if is_last { now } else { last }).await?;
+            if is_last {
+                return Ok(());
+            }
         }
-        self.record(occurrences, now).await
+    }
+
+    async fn insert(
+        &mut self,
+        planned: Vec<Planned>,
+        bundle: &Bundle,
+        now: Timestamp,
+        tick: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut occurrences = Vec::with_capacity(planned.len());
+        let mut counted = HashMap::new();
+        for (due, skip) in planned {
+            let Ok(run_id) = self.context.new_run_id() else {
+                let message = "no random bytes for a run id".to_owned();
+                return Err(StoreError::Failed(message));
+            };
+            let Some(task) = bundle.tasks.get(&due.task) else { continue };
+            if skip.is_none() {
+                counted.insert(run_id.clone(), due.task);
+            }
+            occurrences.push(occurrence::scheduled(task, run_id, due.at, now, skip));
+        }
+        for run in self.record(occurrences, tick).await? {
+            counted.remove(&run);
+        }
+        // What is left was recorded before.
+        for task in counted.into_values() {
+            self.agenda.take_back(&task);
+        }
+        Ok(())
     }
 
     async fn record(
         &self,
         occurrences: Vec<NewOccurrence>,
         tick: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.context.store.insert_occurrences(occurrences, Some(tick)).await.map(drop)
+    ) -> Result<Vec<RunId>, StoreError> {
+        self.context.store.insert_occurrences(occurrences, Some(tick)).await
+    }
+
+    /// Tells running runs that somebody wants them to end.
+    async fn pass_on_wishes(&self) -> Result<(), StoreError> {
+        if self.active.is_empty() {
+            return Ok(());
+        }
+        for (run, wish) in self.context.store.cancel_requests().await? {
+            if let Some((_, cancel)) = self.active.values().find(|(active, _)| *active == run) {
+                cancel.ask(wish);
+            }
+        }
+        Ok(())
     }
 
     /// Claims and starts as many runs as there is room for.
@@ -208,16 +261,14 @@ impl Service {
             return;
         }
         let ticked = match recorded {
-            Ok(()) => self.record(Vec::new(), now).await,
+            Ok(()) => self.record(Vec::new(), now).await.map(drop),
             Err(failure) => Err(failure),
         };
-        match ticked {
-            Ok(()) => self.agenda = Agenda::new(&self.bundles.current(), now),
-            Err(failure) => {
-                error!(error = %failure, "the store failed during a reload: tried again");
-                self.agenda_is_stale = true;
-            }
+        if let Err(failure) = ticked {
+            error!(error = %failure, "the store failed during a reload: tried again");
         }
+        // The new bundle's agenda is read at the next turn, from the tick that was just recorded.
+        self.agenda_is_stale = true;
     }
 
     async fn wake_at(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
@@ -270,5 +321,17 @@ impl Service {
                 _ = self.signals.recv() => return,
             }
         }
+    }
+}
+
+/// A line for each task and reason, however many occurrences it is about.
+fn tell_skipped(planned: &[Planned]) {
+    let mut skipped: BTreeMap<_, (Timestamp, u32)> = BTreeMap::new();
+    for (due, reason) in planned {
+        let Some(reason) = reason else { continue };
+        skipped.entry((&due.task, reason.as_str())).or_insert((due.at, 0)).1 += 1;
+    }
+    for ((task, reason), (first, number)) in skipped {
+        warn!(task.id = %task, occurrence.due = %first, number, reason, "due occurrences do not run");
     }
 }

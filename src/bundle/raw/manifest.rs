@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{RawLimits, RawRetryPolicy, RawWorktreeConfig};
+use super::{RawLimits, RawMisfire, RawOverlap, RawRetryPolicy, RawWorktreeConfig};
 
 /// The bundle's one manifest: where models come from, what they cost, in which sandbox tools run, and
 /// what every task inherits.
@@ -48,6 +48,13 @@ pub(crate) struct RawDefaults {
     pub(crate) retry_policy: Option<RawRetryPolicy>,
     /// How a run's checkout is made and removed.
     pub(crate) worktree_config: Option<RawWorktreeConfig>,
+    /// What happens to due times that passed while nothing could run.
+    pub(crate) misfire: Option<RawMisfire>,
+    /// What happens to a due time while an earlier scheduled run of the task is open. Default skip.
+    pub(crate) overlap: Option<RawOverlap>,
+    /// After how many dead letters in a row a task parks itself, at most 1000; 0 never. Default 5.
+    #[schemars(range(max = 1000))]
+    pub(crate) park_after: Option<u32>,
 }
 
 /// A place that answers model requests.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::DurationText;
+use super::{DurationText, RawMisfire, RawOverlap, RawRunIf};
 
 /// What to do, and when.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -23,6 +23,26 @@ pub(crate) struct RawTask {
     pub(crate) schedule: Option<String>,
     /// The schedule's time zone, an IANA name. Default: the manifest's, else UTC.
     pub(crate) timezone: Option<String>,
+    /// After how many scheduled runs the schedule ends: at least 1. Occurrences that do not run are not
+    /// counted.
+    #[schemars(range(min = 1))]
+    pub(crate) schedule_count: Option<u64>,
+    /// What happens to due times that passed while nothing could run.
+    pub(crate) misfire: Option<RawMisfire>,
+    /// What happens to a due time while an earlier scheduled run of the task is open. Default skip.
+    pub(crate) overlap: Option<RawOverlap>,
+    /// Of all tasks with the same key at most one runs at a time; the others wait.
+    #[schemars(length(min = 1, max = 128))]
+    pub(crate) serialization_key: Option<String>,
+    /// Higher runs first where not all can run at once, -100 to 100. Default 0. Whatever has waited for
+    /// half an hour goes first.
+    #[schemars(range(min = -100, max = 100))]
+    pub(crate) priority: Option<i32>,
+    /// A command that decides whether a scheduled run goes on.
+    pub(crate) run_if: Option<RawRunIf>,
+    /// After how many dead letters in a row the task parks itself, at most 1000; 0 never. Default 5.
+    #[schemars(range(max = 1000))]
+    pub(crate) park_after: Option<u32>,
     /// The persona: the name of a file in personas/ without `.yaml`.
     pub(crate) persona: Option<String>,
     /// What the model is asked to do: a minijinja template over task, run, date and previous.

@@ -8,6 +8,7 @@ use super::persona::unknown_persona;
 use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry};
 use super::sandbox::check_sandbox;
+use super::scheduling::{Inherited, check_inherited};
 use super::secrets::looks_secret;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
@@ -60,6 +61,7 @@ pub(super) struct Manifest {
     pub(super) max_retries: Option<u32>,
     pub(super) retry: RawRetryPolicy,
     pub(super) worktree: RawWorktreeConfig,
+    pub(super) policies: Inherited,
 }
 
 impl Manifest {
@@ -77,6 +79,7 @@ impl Manifest {
             max_retries: None,
             retry: RawRetryPolicy::default(),
             worktree: RawWorktreeConfig::default(),
+            policies: Inherited::default(),
         }
     }
 }
@@ -163,6 +166,12 @@ fn with_defaults(
     check_retry(&retry, &at.key("retry_policy"), document);
     let worktree = defaults.worktree_config.unwrap_or_default();
     check_worktree(&worktree, &at.key("worktree_config"), document);
+    let policies = Inherited {
+        misfire: defaults.misfire.unwrap_or_default(),
+        overlap: defaults.overlap,
+        park_after: defaults.park_after,
+    };
+    check_inherited(&policies, &at, document);
     Manifest {
         timezone: Given::from_result(
             defaults.timezone.map(|zone| check_zone(zone, &at.key("timezone"), document)),
@@ -177,6 +186,7 @@ fn with_defaults(
         limits,
         retry,
         worktree,
+        policies,
     }
 }
 

@@ -11,6 +11,7 @@ use super::manifest::{Given, Manifest, check_model, check_zone};
 use super::persona::{ModelState, Personas};
 use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry, resolve_retry};
+use super::scheduling::check_policies;
 use super::script::Scripts;
 use super::template::check_prompt;
 use super::workspace::{check_repo, check_worktree, resolve_worktree};
@@ -62,6 +63,7 @@ pub(super) fn check(
 impl Context<'_> {
     fn check_task(&self, name: &str, raw: RawTask, document: &Document<'_>) -> Option<Task> {
         let root = Path::root();
+        let policies = check_policies(&raw, &self.manifest.policies, document);
         let limits = raw.limits.unwrap_or_default();
         check_limits(&limits, &root.key("limits"), document);
         let retry = raw.retry_policy.unwrap_or_default();
@@ -73,7 +75,8 @@ impl Context<'_> {
         check_repeats(raw.tags.as_deref(), &root.key("tags"), document);
 
         let timezone = self.timezone(raw.timezone, document);
-        let schedule = check_schedule(raw.schedule, timezone.as_deref(), document);
+        let schedule =
+            check_schedule(raw.schedule, raw.schedule_count, timezone.as_deref(), document);
         let persona = self.persona(raw.persona, document);
         let model = self.model(raw.model.as_deref(), persona.as_deref(), document);
         let script = self.script(name, model.as_ref(), document);
@@ -91,6 +94,12 @@ impl Context<'_> {
             tags: raw.tags.unwrap_or_default(),
             owner: raw.owner,
             schedule,
+            misfire: policies.misfire,
+            overlap: policies.overlap,
+            serialization_key: policies.serialization_key,
+            priority: policies.priority,
+            run_if: policies.run_if,
+            park_after: policies.park_after,
             timezone: timezone?,
             persona: persona.and_then(|name| self.personas.valid.get(&name).cloned()),
             prompt: prompt?,
@@ -207,12 +216,13 @@ impl Context<'_> {
 
 fn check_schedule(
     expression: Option<String>,
+    count: Option<u64>,
     timezone: Option<&str>,
     document: &Document<'_>,
 ) -> Option<TaskSchedule> {
     let expression = expression?;
     match Schedule::parse(&expression, timezone.unwrap_or("UTC")) {
-        Ok(schedule) => Some(TaskSchedule { schedule }),
+        Ok(schedule) => Some(TaskSchedule { schedule, count }),
         Err(error) => {
             let finding = Finding::error("invalid-schedule", error.to_string());
             document.report(&Path::root().key("schedule"), finding.maybe_hint(error.hint));

@@ -302,6 +302,15 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
                 format!("{container}, {runtime}, limits {limits}, in {took}"),
             ))
         }
+        EventKind::ConditionChecked { command, exit_code, output, goes_on } => {
+            let tone = if *goes_on { "ok" } else { "warning" };
+            let title = if *goes_on { "Condition holds" } else { "Condition does not hold" };
+            let end = match exit_code {
+                Some(code) => format!("exit code {code}"),
+                None => words::preview(output, 200),
+            };
+            Some((tone, title, format!("{}: {end}", words::preview(command, 90))))
+        }
         EventKind::ModelFailed { model, class, message, retry_in_ms, .. } => {
             let next = match retry_in_ms {
                 Some(wait) => format!("; sent again in {}", words::duration(*wait)),
