@@ -1,0 +1,61 @@
+//! `fleet sched next`: a task's next due times.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::find;
+use crate::cli::bundle_source::BundleSource;
+use crate::cli::{Exit, Failure, Global, print, print_json};
+use crate::clock::Clock;
+
+/// Whose due times, from when on, and how many.
+#[derive(Debug, clap::Args)]
+pub(super) struct NextArgs {
+    task: String,
+    #[command(flatten)]
+    source: BundleSource,
+    /// List due times later than this RFC 3339 instant [default: now]
+    #[arg(long, value_name = "TIME")]
+    from: Option<Timestamp>,
+    /// How many
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    count: u32,
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of `sched next --json`; the names are documented.
+#[derive(Serialize)]
+struct NextDue {
+    due: Timestamp,
+    local: String,
+    note: Option<String>,
+}
+
+pub(super) fn run(args: &NextArgs, global: &Global) -> Result<Exit, Failure> {
+    let bundle = args.source.valid(global)?;
+    let task = find(&bundle, &args.task)?;
+    let Some(schedule) = task.schedule.as_ref().map(|schedule| &schedule.schedule) else {
+        return Err(Failure::new(
+            Exit::WrongState,
+            format!("task {} has no schedule: it runs by hand only", task.name),
+        )
+        .hint(format!("fleet sched trigger {} runs it now", task.name)));
+    };
+    let from = args.from.unwrap_or_else(|| Clock::System.now());
+    let dues: Vec<NextDue> =
+        std::iter::successors(schedule.next_after(from), |due| schedule.next_after(*due))
+            .take(args.count as usize)
+            .map(|due| NextDue { due, local: schedule.local(due), note: schedule.note(due) })
+            .collect();
+    if args.json {
+        print_json(&dues)?;
+        return Ok(Exit::Ok);
+    }
+    for due in &dues {
+        let note = due.note.as_ref().map_or(String::new(), |note| format!("  ({note})"));
+        print(&format!("{}{note}", due.local))?;
+    }
+    Ok(Exit::Ok)
+}
