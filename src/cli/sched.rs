@@ -1,7 +1,9 @@
 //! `fleet sched`: what is due, and runs by hand.
 
+mod cancel;
 mod list;
 mod next;
+mod pause;
 mod trigger;
 
 use jiff::Timestamp;
@@ -36,6 +38,12 @@ enum SchedVerb {
         #[command(flatten)]
         source: BundleSource,
     },
+    /// Holds a task's schedule until it is resumed
+    Pause(pause::PauseArgs),
+    /// Ends a task's pause, or its parking after too many failures
+    Resume { task: String },
+    /// Ends a run that waits or runs
+    Cancel(cancel::CancelArgs),
     /// Reviews and replays dead letters
     Dlq(super::dlq::DlqArgs),
 }
@@ -46,7 +54,17 @@ pub fn run(args: SchedArgs, global: &Global) -> Result<Exit, Failure> {
         SchedVerb::List { source, json } => list::run(&source, json, global),
         SchedVerb::Next(args) => next::run(&args, global),
         SchedVerb::Trigger { task, source } => trigger::run(&task, &source, global),
+        SchedVerb::Pause(args) => pause::pause(&args, global),
+        SchedVerb::Resume { task } => pause::resume(&task, global),
+        SchedVerb::Cancel(args) => cancel::run(&args, global),
         SchedVerb::Dlq(args) => super::dlq::run(args, global),
+    }
+}
+
+/// Tells a daemon to look at the store now.
+fn wake(global: &Global) {
+    if let Err(error) = global.config.state.wake() {
+        tracing::warn!(error = %error, "cannot touch the wake file: a daemon notices late");
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
-use tokio::task::JoinHandle;
 use tracing::{error, info};
 
+use super::attached::Attached;
 use super::collect::{Collector, Work};
 use super::condition::{self, Verdict};
 use super::finish::{Ending, finish};
@@ -93,15 +93,6 @@ struct Attempt<'a> {
     cancel: &'a Cancel,
     /// Set once the worktree exists.
     checkout: OnceCell<Checkout>,
-}
-
-/// A task that ends when this is dropped.
-struct Attached(JoinHandle<()>);
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Attempt<'_> {

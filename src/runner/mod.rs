@@ -2,6 +2,7 @@
 //! row. Owns the order of things; SQL, git, containers and models are asked for by name.
 
 mod agenda;
+mod attached;
 mod bundles;
 mod cleanup;
 mod collect;

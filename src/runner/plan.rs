@@ -120,3 +120,164 @@ impl<'p> Planner<'p> {
 fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::bundle::{Revision, load};
+    use SkipReason::{SkippedMisfire, SkippedOverlap, SkippedPaused, SkippedSerialization};
+
+    const MANIFEST: &str = "version: 1\nname: b\nproviders:\n  - {name: s, type: scripted}\n\
+                            defaults: {model: s/m}\n";
+
+    /// A bundle of one hourly task `t` with these keys besides.
+    fn bundle(keys: &str) -> std::sync::Arc<Bundle> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            std::fs::write(path, text).expect("written");
+        };
+        write("manifest.yaml", MANIFEST);
+        write("scripted/t.yaml", "turns: [{text: done}]\n");
+        let task = "schedule: '@hourly'\nprompt: x\ncompletion: {shell: 'true'}\n";
+        write("tasks/t.yaml", &format!("{task}{keys}"));
+        let loaded = load(Path::new(dir.path()), &Revision::Worktree).expect("read");
+        loaded.bundle.unwrap_or_else(|| panic!("{:?}", loaded.problems))
+    }
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-01-01T{text}Z").parse().expect("an instant")
+    }
+
+    fn task() -> TaskName {
+        TaskName::new("t")
+    }
+
+    /// The reasons of everything that is due from midnight, which is not, until `now`.
+    fn reasons_of(
+        keys: &str,
+        now: &str,
+        open: Option<OpenTask>,
+        held: Option<HeldTask>,
+        used: u64,
+    ) -> Vec<Option<SkipReason>> {
+        let bundle = bundle(keys);
+        let mut agenda = Agenda::new(&bundle, at("00:00:00"), &HashMap::from([(task(), used)]));
+        let open = open.map(|open| (task(), open)).into_iter().collect();
+        let held = held.map(|held| (task(), held)).into_iter().collect();
+        let mut planner = Planner::new(at(now), &bundle, open, held);
+        let mut reasons = Vec::new();
+        loop {
+            let due = agenda.take_due(at(now), 2);
+            if due.is_empty() {
+                return reasons;
+            }
+            reasons.extend(planner.plan(due, &mut agenda).into_iter().map(|(_, skip)| skip));
+        }
+    }
+
+    fn reasons(keys: &str, now: &str) -> Vec<Option<SkipReason>> {
+        reasons_of(keys, now, None, None, 0)
+    }
+
+    fn running(waits_for_key: bool) -> Option<OpenTask> {
+        Some(OpenTask { runs: 1, waits_for_key })
+    }
+
+    #[test]
+    fn of_several_missed_instants_only_the_latest_runs() {
+        let missed = Some(SkippedMisfire);
+        assert_eq!(reasons("", "03:20:00"), [missed, missed, None]);
+    }
+
+    #[test]
+    fn instant_that_is_later_than_max_delay_is_recorded_as_missed() {
+        let keys = "misfire: {max_delay: 30m}\n";
+        assert_eq!(reasons(keys, "01:30:00"), [None]);
+        assert_eq!(reasons(keys, "01:30:01"), [Some(SkippedMisfire)]);
+    }
+
+    #[test]
+    fn policy_skip_runs_only_what_is_at_most_a_minute_late() {
+        let keys = "misfire: {policy: skip}\n";
+        assert_eq!(reasons(keys, "01:01:00"), [None]);
+        assert_eq!(reasons(keys, "01:01:01"), [Some(SkippedMisfire)]);
+        assert_eq!(reasons(keys, "02:00:10"), [Some(SkippedMisfire), None]);
+    }
+
+    #[test]
+    fn policy_all_runs_each_within_max_delay_one_after_another() {
+        let keys = "misfire: {policy: all, max_delay: 2h}\n";
+        assert_eq!(
+            reasons(keys, "04:10:00"),
+            [Some(SkippedMisfire), Some(SkippedMisfire), None, None]
+        );
+    }
+
+    #[test]
+    fn open_run_makes_the_next_instant_an_overlap() {
+        let due = |keys, open| reasons_of(keys, "01:00:00", open, None, 0);
+        assert_eq!(due("", running(false)), [Some(SkippedOverlap)]);
+        assert_eq!(due("", running(true)), [Some(SkippedSerialization)]);
+        for keys in ["overlap: queue\n", "overlap: allow\n", "overlap: cancel_running\n"] {
+            assert_eq!(due(keys, running(false)), [None], "{keys}");
+        }
+    }
+
+    #[test]
+    fn full_queue_takes_no_more() {
+        let open = |runs| Some(OpenTask { runs, waits_for_key: false });
+        let due = |runs| reasons_of("overlap: queue\n", "01:00:00", open(runs), None, 0);
+        assert_eq!(due(QUEUE_LIMIT), [None]);
+        assert_eq!(due(QUEUE_LIMIT + 1), [Some(SkippedOverlap)]);
+    }
+
+    #[test]
+    fn paused_task_records_what_it_does_not_run() {
+        let held = |paused_at: &str, until: Option<&str>| {
+            Some(HeldTask {
+                paused_at: Some(at(paused_at)),
+                paused_until: until.map(at),
+                ..HeldTask::default()
+            })
+        };
+        let due = |now, held| reasons_of("", now, None, held, 0);
+        let paused = Some(SkippedPaused);
+        assert_eq!(due("01:00:00", held("00:30:00", None)), [paused]);
+        // It ended by itself: what was due in it stays paused, what was due after it runs.
+        assert_eq!(due("03:00:00", held("00:30:00", Some("02:30:00"))), [paused, paused, None]);
+        // What was missed before it began does not run while it holds.
+        assert_eq!(due("02:10:00", held("01:30:00", None)), [paused, paused]);
+        // The latest that is not held runs late.
+        let ended = held("01:30:00", Some("02:05:00"));
+        assert_eq!(due("02:10:00", ended), [None, paused]);
+    }
+
+    #[test]
+    fn parked_task_runs_nothing() {
+        let held = HeldTask { parked_at: Some(at("00:10:00")), ..HeldTask::default() };
+        assert_eq!(reasons_of("", "01:00:00", None, Some(held), 0), [Some(SkippedPaused)]);
+    }
+
+    #[test]
+    fn schedule_ends_after_its_count_of_runs() {
+        let keys = "schedule_count: 3\nmisfire: {policy: all}\n";
+        assert_eq!(reasons(keys, "05:00:00"), [None, None, None]);
+        assert_eq!(reasons_of(keys, "05:00:00", None, None, 2), [None]);
+        assert_eq!(reasons_of(keys, "05:00:00", None, None, 3), []);
+        // What does not run is not counted.
+        let held = HeldTask {
+            paused_at: Some(at("00:10:00")),
+            paused_until: Some(at("02:30:00")),
+            ..HeldTask::default()
+        };
+        let paused = Some(SkippedPaused);
+        assert_eq!(
+            reasons_of(keys, "05:00:00", None, Some(held), 0),
+            [paused, paused, None, None, None]
+        );
+    }
+}

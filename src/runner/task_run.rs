@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use tracing::warn;
+
+use super::attached::Attached;
 use super::execute::{Execution, execute};
 use super::holder::HolderError;
+use super::wake::Wake;
 use super::{Context, cleanup, occurrence};
 use crate::bundle::{Bundle, Task};
 use crate::run::{Cancel, RunId, RunState};
@@ -59,6 +63,11 @@ impl TaskRun {
                     claimed,
                     cancel: self.cancel.clone(),
                 };
+                let _wishes = Attached(tokio::spawn(pass_on_wishes(
+                    self.context.clone(),
+                    self.run.clone(),
+                    self.cancel.clone(),
+                )));
                 execute(execution).await?;
             }
             let row = self.context.store.run(self.run.clone()).await?;
@@ -83,5 +92,27 @@ impl TaskRun {
             () = self.context.clock.sleep_until(until) => {}
             _ = self.cancel.cancelled() => {}
         }
+    }
+}
+
+/// Ends the run when somebody wants it to.
+async fn pass_on_wishes(context: Arc<Context>, run: RunId, cancel: Cancel) {
+    let mut wake = match Wake::watch(&context.config.state) {
+        Ok(wake) => wake,
+        Err(error) => {
+            warn!(error = %error, "cannot watch the wake file: the run cannot be cancelled from elsewhere");
+            return;
+        }
+    };
+    loop {
+        match context.store.cancel_requests().await {
+            Ok(wishes) => {
+                if let Some((_, wish)) = wishes.into_iter().find(|(wanted, _)| *wanted == run) {
+                    return cancel.ask(wish);
+                }
+            }
+            Err(error) => warn!(error = %error, "cannot read wishes to cancel"),
+        }
+        wake.touched().await;
     }
 }

@@ -83,9 +83,11 @@ impl Store {
                 let failed = |source| StoreError::sql(doing, source);
                 insert(connection, &occurrence).map_err(failed)?;
                 let only = Some(occurrence.run_id.clone());
-                claim(connection, &ClaimRequest { only, ..request })
-                    .map_err(failed)?
-                    .ok_or(StoreError::RunNotFound(occurrence.run_id.to_string()))
+                let claimed = claim(connection, &ClaimRequest { only, ..request });
+                match claimed.map_err(failed)? {
+                    Some(claimed) => Ok(claimed),
+                    None => Err(held_key(connection, &occurrence).map_err(failed)?),
+                }
             })
             .await
     }
@@ -256,6 +258,25 @@ const HAS_ROOM: &str = "(serialization_key IS NULL OR NOT EXISTS (
         WHERE other.task = runs.task AND other.cause = 'schedule' AND other.run_id <> runs.run_id
             AND other.state IN ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted')
             AND (other.state <> 'pending' OR other.due < runs.due)))";
+
+/// Why a fresh run could not be claimed: of all that must have room, a run by hand waits for its key
+/// alone.
+fn held_key(connection: &Connection, occurrence: &NewOccurrence) -> rusqlite::Result<StoreError> {
+    let key = occurrence.serialization_key.clone().unwrap_or_default();
+    let holder = connection
+        .query_row(
+            "SELECT run_id, task FROM runs WHERE serialization_key = ?1 AND state = 'running'",
+            [&key],
+            |row| {
+                Ok((RunId::new(row.get::<_, String>(0)?), TaskName::new(row.get::<_, String>(1)?)))
+            },
+        )
+        .optional()?;
+    Ok(match holder {
+        Some((holder, task)) => StoreError::KeyHeld { key, holder, task },
+        None => StoreError::RunNotFound(occurrence.run_id.to_string()),
+    })
+}
 
 /// The pending run that is next: one that starves, else by priority and age.
 fn next_pending(

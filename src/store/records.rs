@@ -209,6 +209,9 @@ pub enum StoreError {
     RunNotFound(String),
     #[error("{0} matches {1} runs: give more of the id")]
     AmbiguousRun(String, u64),
+    /// Another run with the key runs: nothing was recorded.
+    #[error("run {holder} of task {task} holds the serialization key {key:?}")]
+    KeyHeld { key: String, holder: RunId, task: TaskName },
     /// The run is not in the state that the act needs.
     #[error("run {run_id} is {state}, not {needed}")]
     WrongState { run_id: RunId, state: &'static str, needed: &'static str },

@@ -5,5 +5,6 @@ mod claims;
 mod finish;
 mod occurrences;
 mod opening;
+mod queue;
 mod replay;
 mod secrets;

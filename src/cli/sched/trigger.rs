@@ -1,6 +1,6 @@
 //! `fleet sched trigger`: a task due now, once.
 
-use super::find;
+use super::{find, wake};
 use crate::cli::bundle_source::BundleSource;
 use crate::cli::{Exit, Failure, Global, print};
 use crate::clock::Clock;
@@ -18,9 +18,7 @@ pub(super) fn run(name: &str, source: &BundleSource, global: &Global) -> Result<
         let text = format!("task {} was triggered at this very instant already", task.name);
         return Err(Failure::new(Exit::Conflict, text).hint("fleet runs list shows its run"));
     };
-    if let Err(error) = global.config.state.wake() {
-        tracing::warn!(error = %error, "cannot touch the wake file: a daemon starts the run late");
-    }
+    wake(global);
     print(&format!("{run} is due now"))?;
     let name = &task.name;
     print(&match ServeLock::holder(&global.config.state) {

@@ -4,6 +4,7 @@
 pub mod model_server;
 pub mod sandbox;
 pub mod sandbox_double;
+pub mod simulation;
 pub mod world;
 
 use std::path::{Path, PathBuf};
