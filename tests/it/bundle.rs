@@ -6,6 +6,7 @@ mod examples;
 mod init;
 mod mutation;
 mod prompt;
+mod schedule;
 mod source;
 mod validate;
 mod watch;

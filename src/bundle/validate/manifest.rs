@@ -1,5 +1,7 @@
 //! `manifest.yaml`.
 
+use std::time::Duration;
+
 use super::file::Sources;
 use super::limits::check_limits;
 use super::models::Models;
@@ -8,6 +10,7 @@ use super::persona::unknown_persona;
 use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry};
 use super::sandbox::check_sandbox;
+use super::schedule::check_jitter;
 use super::secrets::looks_secret;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
@@ -53,6 +56,7 @@ pub(super) struct Manifest {
     pub(super) pricing: Pricing,
     pub(super) sandbox: SandboxSettings,
     pub(super) timezone: Given<String>,
+    pub(super) jitter: Option<Duration>,
     /// The persona's name; looked up with the personas.
     pub(super) persona: Option<String>,
     pub(super) model: Given<ModelRef>,
@@ -71,6 +75,7 @@ impl Manifest {
             pricing: Pricing::default(),
             sandbox: SandboxSettings::default(),
             timezone: Given::Bad,
+            jitter: None,
             persona: None,
             model: Given::Bad,
             limits: RawLimits::default(),
@@ -167,6 +172,7 @@ fn with_defaults(
         timezone: Given::from_result(
             defaults.timezone.map(|zone| check_zone(zone, &at.key("timezone"), document)),
         ),
+        jitter: check_jitter(defaults.jitter.as_ref(), &at.key("jitter"), document),
         model: check_model(defaults.model.as_deref(), &models, &at.key("model"), document),
         persona: defaults.persona,
         max_retries: defaults.max_retries,

@@ -11,6 +11,7 @@ mod persona;
 mod range;
 mod retry;
 mod sandbox;
+mod schedule;
 mod script;
 mod secrets;
 mod task;
