@@ -5,11 +5,11 @@ mod next;
 mod trigger;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::bundle_source::BundleSource;
 use super::{Exit, Failure, Global};
 use crate::bundle::{Bundle, Task};
+use crate::schedule;
 
 /// Shows and changes what is scheduled.
 #[derive(Debug, clap::Args)]
@@ -52,8 +52,7 @@ pub fn run(args: SchedArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// A short local time for tables.
 pub(super) fn local(at: Timestamp, zone: &str) -> String {
-    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
-    at.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M %Z").to_string()
+    at.to_zoned(schedule::zone(zone)).strftime("%a %Y-%m-%d %H:%M %Z").to_string()
 }
 
 fn find<'a>(bundle: &'a Bundle, name: &str) -> Result<&'a Task, Failure> {

@@ -15,7 +15,7 @@ mod tests;
 mod zone;
 
 pub use due::Schedule;
-pub use zone::{TZDB_VERSION, zone_names};
+pub use zone::{TZDB_VERSION, zone, zone_names};
 
 /// Why an expression is not a schedule. `Display` gives one lower-case line that names the field and
 /// the value; `hint` the way out.
