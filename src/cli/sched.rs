@@ -7,11 +7,11 @@ mod pause;
 mod trigger;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::bundle_source::BundleSource;
 use super::{Exit, Failure, Global};
 use crate::bundle::{Bundle, Task};
+use crate::schedule;
 
 /// Shows and changes what is scheduled.
 #[derive(Debug, clap::Args)]
@@ -70,8 +70,7 @@ fn wake(global: &Global) {
 
 /// A short local time for tables.
 pub(super) fn local(at: Timestamp, zone: &str) -> String {
-    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
-    at.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M %Z").to_string()
+    at.to_zoned(schedule::zone(zone)).strftime("%a %Y-%m-%d %H:%M %Z").to_string()
 }
 
 fn find<'a>(bundle: &'a Bundle, name: &str) -> Result<&'a Task, Failure> {

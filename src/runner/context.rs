@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tracing::{info, warn};
 
+use super::executor::{Double, Executor};
 use super::holder::{self, HolderError, HolderLock};
 use super::lease;
 use super::models::ModelFactory;
@@ -24,6 +25,7 @@ pub struct Context {
     pub podman: Podman,
     pub seal: SealReport,
     pub holder: HolderLock,
+    pub executor: Executor,
 }
 
 /// Why nothing can be run here. Each says the way out.
@@ -57,11 +59,50 @@ impl Context {
                 "this host does not enforce every limit: rlimits stand in, and every run says so"
             );
         }
+        Self::assemble(config, clock, redactor, store, podman, seal, Executor::Sandbox)
+    }
+
+    /// A context from its parts. Becomes a holder.
+    fn assemble(
+        config: Config,
+        clock: Clock,
+        redactor: Redactor,
+        store: Store,
+        podman: Podman,
+        seal: SealReport,
+        executor: Executor,
+    ) -> Result<Arc<Self>, OpenError> {
         let holder = HolderLock::acquire(&config.state)?;
         holder::sweep_dead(&config.state);
         let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
-        Ok(Arc::new(Context { config, store, clock, redactor, models, podman, seal, holder }))
+        Ok(Arc::new(Context {
+            config,
+            store,
+            clock,
+            redactor,
+            models,
+            podman,
+            seal,
+            holder,
+            executor,
+        }))
+    }
+
+    /// A context in which nothing is run: a double says how each run ends. Podman must be installed,
+    /// and is not started.
+    pub fn open_with_double(
+        config: Config,
+        clock: Clock,
+        redactor: Redactor,
+        seal: SealReport,
+        double: Double,
+    ) -> Result<Arc<Self>, OpenError> {
+        make_private(&config.state)?;
+        let store = Store::open(&config.state.database(), redactor.clone())?;
+        let podman = Podman::connect(&config)?;
+        let executor = Executor::Double(double);
+        Self::assemble(config, clock, redactor, store, podman, seal, executor)
     }
 
     /// A claim by this process, now: of that run alone, or of whatever is due.

@@ -81,7 +81,7 @@ pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
 
 /// Whether a commit since the due instant took the task off its schedule. Who asks for a run by hand
 /// gets it, or the reason.
-fn is_disabled(task: Option<&Task>, claimed: &ClaimedRun) -> bool {
+pub(super) fn is_disabled(task: Option<&Task>, claimed: &ClaimedRun) -> bool {
     claimed.trigger == Trigger::Schedule && !task.is_some_and(|task| task.enabled)
 }
 

@@ -57,7 +57,7 @@ impl Housekeeping {
         self.is_due = false;
         self.next_cleanup = None;
         self.next_round = now + ROUND_EVERY;
-        let sweeps = now >= self.next_sweep;
+        let sweeps = now >= self.next_sweep && context.executor.leaves_something();
         if sweeps {
             self.next_sweep = now + SWEEP_EVERY;
         }

@@ -55,6 +55,6 @@ pub fn render(
 
 /// Today in the task's zone.
 fn local_date(task: &Task, now: jiff::Timestamp) -> String {
-    let zone = jiff::tz::TimeZone::get(&task.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
+    let zone = crate::schedule::zone(&task.timezone);
     now.to_zoned(zone).date().to_string()
 }

@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 
 use super::agenda::Agenda;
 use super::bundles::BundleKeeper;
-use super::execute::{Execution, execute};
+use super::execute::Execution;
 use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
 use super::plan::{Planned, Planner};
@@ -231,7 +231,7 @@ impl Service {
                 }
             };
             let execution = Execution { context: self.context.clone(), bundle, claimed, cancel };
-            let started = self.running.spawn(execute(execution));
+            let started = self.running.spawn(self.context.executor.clone().carry_out(execution));
             self.active.insert(started.id(), active);
         }
         Ok(())

@@ -29,7 +29,8 @@ pub(super) fn next_fixed(
     }
 }
 
-fn instant(zone: &TimeZone, civil: DateTime) -> Option<Timestamp> {
+/// The instant of a civil time: in a gap the first after it, of two the first.
+pub(super) fn instant(zone: &TimeZone, civil: DateTime) -> Option<Timestamp> {
     let ambiguous = zone.to_ambiguous_timestamp(civil);
     match ambiguous.offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(civil).ok(),

@@ -1,9 +1,13 @@
 //! Schedules against tables of clock changes and against a second implementation.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::{Schedule, zone_names};
+
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 fn schedule(expression: &str, zone: &str) -> Schedule {
     Schedule::parse(expression, zone).expect("the expression is a schedule")
@@ -192,6 +196,68 @@ fn notes_say_what_a_clock_change_does() {
         Some("01:30 happens twice that day: second pass".into())
     );
     assert_eq!(note("30 1 * * *", "America/New_York", "2026-11-02T06:30:00Z"), None);
+}
+
+#[test]
+fn jitter_makes_every_due_time_later_by_the_same_seconds() {
+    let plain = schedule("30 1 * * *", "America/New_York");
+    let jittered = plain.clone().with_jitter("nightly", Duration::from_secs(300));
+    let offset = SignedDuration::try_from(jittered.jitter()).expect("below five minutes");
+    assert_eq!(offset, SignedDuration::from_secs(226));
+    let mut now = at("2026-10-30T00:00:00Z");
+    for _ in 0..4 {
+        let named = plain.next_after(now).expect("a next time");
+        assert_eq!(jittered.next_after(named), Some(named + offset), "it is still to come");
+        assert_eq!(jittered.next_after(named + offset - SECOND), Some(named + offset));
+        let following = plain.next_after(named).expect("a next time");
+        assert_eq!(jittered.next_after(named + offset), Some(following + offset));
+        now = named;
+    }
+}
+
+#[test]
+fn nothing_is_due_after_the_end_and_the_end_itself_is() {
+    let daily = schedule("0 9 * * *", "UTC").until(at("2026-12-31T09:00:00Z"));
+    assert_eq!(daily.next_after(at("2026-12-30T09:00:00Z")), Some(at("2026-12-31T09:00:00Z")));
+    assert_eq!(daily.next_after(at("2026-12-31T09:00:00Z")), None);
+    let earlier = schedule("0 9 * * *", "UTC").until(at("2026-12-31T08:59:59Z"));
+    assert_eq!(earlier.next_after(at("2026-12-30T09:00:00Z")), None);
+}
+
+#[test]
+fn a_due_time_that_the_jitter_moves_beyond_the_end_is_not_due() {
+    let jitter = Duration::from_secs(300);
+    let end = at("2026-12-31T23:59:59Z");
+    let late = schedule("59 23 * * *", "UTC").with_jitter("nightly", jitter).until(end);
+    assert_eq!(late.next_after(at("2026-12-31T00:10:00Z")), None);
+}
+
+#[test]
+fn notes_look_at_the_time_without_jitter_and_tell_the_jitter_and_the_end() {
+    let note = |expression: &str, due: &str, end: Option<&str>| {
+        let mut jittered = schedule(expression, "America/New_York")
+            .with_jitter("nightly", Duration::from_secs(300));
+        if let Some(end) = end {
+            jittered = jittered.until(at(end));
+        }
+        jittered.note(jittered.next_after(at(due)).expect("a next time"))
+    };
+    let jitter = "3m 46s later by jitter";
+    assert_eq!(
+        note("30 2 * * *", "2027-03-14T00:00:00Z", None),
+        Some(format!(
+            "the clock skips 02:30 that day; due at the first instant after it; {jitter}"
+        ))
+    );
+    // 01:58 comes twice that night; with its jitter the first one is due after 02:00 would have been.
+    assert_eq!(
+        note("58 1 * * *", "2026-11-01T00:00:00Z", None),
+        Some(format!("01:58 happens twice that day; this is the first; {jitter}"))
+    );
+    assert_eq!(
+        note("0 9 * * *", "2026-12-31T00:00:00Z", Some("2026-12-31T23:00:00Z")),
+        Some(format!("{jitter}; the last before the end of the schedule"))
+    );
 }
 
 #[test]

@@ -16,6 +16,11 @@ pub fn zone_names() -> impl Iterator<Item = String> {
     DATABASE.available().map(|name| name.to_string())
 }
 
+/// A zone in which times are shown: that of the schedules, and UTC where the name is unknown.
+pub fn zone(name: &str) -> TimeZone {
+    DATABASE.get(name).unwrap_or(TimeZone::UTC)
+}
+
 /// The zone and its name as the database spells it.
 pub(super) fn find(name: &str) -> Result<(TimeZone, String), ScheduleError> {
     let zone = DATABASE.get(name).map_err(|_| unknown(name))?;

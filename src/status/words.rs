@@ -27,7 +27,7 @@ pub(crate) struct Words {
 impl Words {
     /// An unknown zone is shown as UTC.
     pub(crate) fn new(zone: &str, now: Timestamp) -> Self {
-        Words { zone: TimeZone::get(zone).unwrap_or(TimeZone::UTC), now }
+        Words { zone: crate::schedule::zone(zone), now }
     }
 
     pub(crate) fn moment(&self, at: Timestamp) -> Moment {

@@ -4,3 +4,4 @@ mod bench;
 mod config;
 mod dlq;
 mod runs;
+pub mod sched;

@@ -212,6 +212,20 @@ fn sql_is_written_only_in_the_store() {
 }
 
 #[test]
+fn time_zones_come_from_the_binary_and_not_from_the_system() {
+    let outside: Vec<String> = sources()
+        .iter()
+        .filter(|source| source.module() != "schedule")
+        .filter(|source| {
+            let text = source.without_tests();
+            ["TimeZone::get(", "TimeZone::system(", "in_tz("].iter().any(|word| text.contains(word))
+        })
+        .map(|source| source.path.display().to_string())
+        .collect();
+    assert_eq!(outside, Vec::<String>::new(), "schedule::zone has the schedules' rules");
+}
+
+#[test]
 fn tests_that_the_security_page_names_exist() {
     let page = source_root().join("docs/security.md");
     let page = std::fs::read_to_string(page).expect("docs/security.md");

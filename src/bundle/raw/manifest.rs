@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{RawLimits, RawMisfire, RawOverlap, RawRetryPolicy, RawWorktreeConfig};
+use super::{DurationText, RawLimits, RawMisfire, RawOverlap, RawRetryPolicy, RawWorktreeConfig};
 
 /// The bundle's one manifest: where models come from, what they cost, in which sandbox tools run, and
 /// what every task inherits.
@@ -35,6 +35,9 @@ pub(crate) struct RawManifest {
 pub(crate) struct RawDefaults {
     /// The time zone of schedules, an IANA name. Default UTC.
     pub(crate) timezone: Option<String>,
+    /// Makes each due time later by less than this, always by the same seconds, which the task's name
+    /// decides: 0s to 24h. Default none.
+    pub(crate) jitter: Option<DurationText>,
     /// The persona: the name of a file in personas/ without `.yaml`.
     pub(crate) persona: Option<String>,
     /// The model, as `provider/model` or a name that exactly one provider lists.

@@ -3,7 +3,7 @@
 
 mod manifest;
 mod persona;
-mod scheduling;
+mod policies;
 mod script;
 mod task;
 mod text;
@@ -12,7 +12,7 @@ pub(super) use manifest::{
     RawDefaults, RawManifest, RawPricing, RawProvider, RawProviderType, RawSandbox,
 };
 pub(super) use persona::RawPersona;
-pub(super) use scheduling::{RawMisfire, RawMisfirePolicy, RawOnError, RawOverlap, RawRunIf};
+pub(super) use policies::{RawMisfire, RawMisfirePolicy, RawOnError, RawOverlap, RawRunIf};
 pub(super) use script::{RawFault, RawScript, RawStop, RawToolCall, RawTurn, RawUsage};
 pub(super) use task::{
     RawBackoff, RawCompletion, RawLimits, RawRetryPolicy, RawSandboxLimits, RawTask,

@@ -21,6 +21,12 @@ pub(crate) struct RawTask {
     pub(crate) owner: Option<String>,
     /// Five crontab fields or a name such as `@daily`. Absent: by hand only.
     pub(crate) schedule: Option<String>,
+    /// Makes each due time later by less than this, always by the same seconds, which the task's name
+    /// decides: 0s to 24h. Default: the manifest's, else none.
+    pub(crate) jitter: Option<DurationText>,
+    /// The last day on which the task is due, such as 2026-12-31, in its time zone; or the last
+    /// instant, in RFC 3339. Default: without end.
+    pub(crate) schedule_until: Option<String>,
     /// The schedule's time zone, an IANA name. Default: the manifest's, else UTC.
     pub(crate) timezone: Option<String>,
     /// After how many scheduled runs the schedule ends: at least 1. Occurrences that do not run are not

@@ -1,14 +1,17 @@
 //! `manifest.yaml`.
 
+use std::time::Duration;
+
 use super::file::Sources;
 use super::limits::check_limits;
 use super::models::Models;
 use super::names::check_name;
 use super::persona::unknown_persona;
+use super::policies::{Inherited, check_inherited};
 use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry};
 use super::sandbox::check_sandbox;
-use super::scheduling::{Inherited, check_inherited};
+use super::schedule::check_jitter;
 use super::secrets::looks_secret;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
@@ -54,6 +57,7 @@ pub(super) struct Manifest {
     pub(super) pricing: Pricing,
     pub(super) sandbox: SandboxSettings,
     pub(super) timezone: Given<String>,
+    pub(super) jitter: Option<Duration>,
     /// The persona's name; looked up with the personas.
     pub(super) persona: Option<String>,
     pub(super) model: Given<ModelRef>,
@@ -73,6 +77,7 @@ impl Manifest {
             pricing: Pricing::default(),
             sandbox: SandboxSettings::default(),
             timezone: Given::Bad,
+            jitter: None,
             persona: None,
             model: Given::Bad,
             limits: RawLimits::default(),
@@ -176,6 +181,7 @@ fn with_defaults(
         timezone: Given::from_result(
             defaults.timezone.map(|zone| check_zone(zone, &at.key("timezone"), document)),
         ),
+        jitter: check_jitter(defaults.jitter.as_ref(), &at.key("jitter"), document),
         model: check_model(defaults.model.as_deref(), &models, &at.key("model"), document),
         persona: defaults.persona,
         max_retries: defaults.max_retries,

@@ -9,18 +9,18 @@ use super::file::Sources;
 use super::limits::{check_limits, resolve_limits};
 use super::manifest::{Given, Manifest, check_model, check_zone};
 use super::persona::{ModelState, Personas};
+use super::policies::check_policies;
 use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry, resolve_retry};
-use super::scheduling::check_policies;
+use super::schedule::{ScheduleKeys, check_schedule};
 use super::script::Scripts;
 use super::template::check_prompt;
 use super::workspace::{check_repo, check_worktree, resolve_worktree};
 use crate::bundle::nearest::did_you_mean;
 use crate::bundle::raw::RawTask;
 use crate::bundle::yaml::{Document, Finding, Path};
-use crate::bundle::{ModelRef, Persona, ProviderKind, Task, TaskSchedule};
+use crate::bundle::{ModelRef, Persona, ProviderKind, Task};
 use crate::run::TaskName;
-use crate::schedule::Schedule;
 
 /// Everything that a task may refer to.
 struct Context<'c> {
@@ -75,8 +75,14 @@ impl Context<'_> {
         check_repeats(raw.tags.as_deref(), &root.key("tags"), document);
 
         let timezone = self.timezone(raw.timezone, document);
+        let keys = ScheduleKeys {
+            schedule: raw.schedule,
+            jitter: raw.jitter,
+            schedule_until: raw.schedule_until,
+            schedule_count: raw.schedule_count,
+        };
         let schedule =
-            check_schedule(raw.schedule, raw.schedule_count, timezone.as_deref(), document);
+            check_schedule(name, keys, timezone.as_deref(), self.manifest.jitter, document);
         let persona = self.persona(raw.persona, document);
         let model = self.model(raw.model.as_deref(), persona.as_deref(), document);
         let script = self.script(name, model.as_ref(), document);
@@ -211,23 +217,6 @@ impl Context<'_> {
             return None;
         };
         text.clone()
-    }
-}
-
-fn check_schedule(
-    expression: Option<String>,
-    count: Option<u64>,
-    timezone: Option<&str>,
-    document: &Document<'_>,
-) -> Option<TaskSchedule> {
-    let expression = expression?;
-    match Schedule::parse(&expression, timezone.unwrap_or("UTC")) {
-        Ok(schedule) => Some(TaskSchedule { schedule, count }),
-        Err(error) => {
-            let finding = Finding::error("invalid-schedule", error.to_string());
-            document.report(&Path::root().key("schedule"), finding.maybe_hint(error.hint));
-            None
-        }
     }
 }
 

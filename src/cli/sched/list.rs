@@ -9,15 +9,24 @@ use crate::cli::bundle_source::BundleSource;
 use crate::cli::{Exit, Failure, Global, print, print_json, table};
 use crate::clock::Clock;
 use crate::run::TaskName;
+use crate::schedule::Schedule;
 
+/// One task of `sched list --json`; the names are documented.
 #[derive(Serialize)]
 struct ListedTask<'a> {
     task: &'a TaskName,
     enabled: bool,
     schedule: Option<&'a str>,
     timezone: &'a str,
+    /// By how much each due time is later than the schedule names it.
+    jitter_seconds: u64,
+    until: Option<Timestamp>,
+    /// The schedule is over: nothing is due any more.
+    ended: bool,
     next_due: Option<Timestamp>,
     next_due_local: Option<String>,
+    /// What is to say about the next due time.
+    note: Option<String>,
     tags: &'a [String],
     description: Option<&'a str>,
 }
@@ -25,16 +34,38 @@ struct ListedTask<'a> {
 impl<'a> ListedTask<'a> {
     fn new(task: &'a Task, now: Timestamp) -> Self {
         let schedule = task.schedule.as_ref().map(|schedule| &schedule.schedule);
-        let next = schedule.filter(|_| task.enabled).and_then(|schedule| schedule.next_after(now));
+        let following = schedule.and_then(|schedule| schedule.next_after(now));
+        let next = following.filter(|_| task.enabled).zip(schedule);
         ListedTask {
             task: &task.name,
             enabled: task.enabled,
-            schedule: schedule.map(|schedule| schedule.expression()),
+            schedule: schedule.map(Schedule::expression),
             timezone: &task.timezone,
-            next_due: next,
-            next_due_local: next.zip(schedule).map(|(due, schedule)| schedule.local(due)),
+            jitter_seconds: schedule.map_or(0, |schedule| schedule.jitter().as_secs()),
+            until: schedule.and_then(Schedule::end),
+            ended: schedule.is_some() && following.is_none(),
+            next_due: next.map(|(due, _)| due),
+            next_due_local: next.map(|(due, schedule)| schedule.local(due)),
+            note: next.and_then(|(due, schedule)| schedule.note(due)),
             tags: &task.tags,
             description: task.description.as_deref(),
+        }
+    }
+
+    fn schedule_words(&self) -> String {
+        let expression = self.schedule.unwrap_or("by hand");
+        match self.until {
+            Some(end) => format!("{expression} until {}", local(end, self.timezone)),
+            None => expression.to_owned(),
+        }
+    }
+
+    fn next_words(&self) -> String {
+        match self.next_due {
+            Some(due) => local(due, self.timezone),
+            None if !self.enabled => "disabled".to_owned(),
+            None if self.ended => "ended".to_owned(),
+            None => "-".to_owned(),
         }
     }
 }
@@ -52,23 +83,25 @@ pub(super) fn run(source: &BundleSource, json: bool, global: &Global) -> Result<
         print("the bundle has no tasks")?;
         return Ok(Exit::Ok);
     }
-    let mut table = table(&["TASK", "SCHEDULE", "NEXT DUE", "ZONE"]);
-    for task in &tasks {
-        table.add_row([
-            task.task.as_str(),
-            task.schedule.unwrap_or("by hand"),
-            &next_words(task),
-            task.timezone,
-        ]);
-    }
-    print(&table.to_string())?;
+    print(&rows(&tasks))?;
     Ok(Exit::Ok)
 }
 
-fn next_words(task: &ListedTask<'_>) -> String {
-    match (task.next_due, task.enabled) {
-        (Some(due), _) => local(due, task.timezone),
-        (None, false) => "disabled".to_owned(),
-        (None, true) => "-".to_owned(),
+/// A line per task; remarks have a column only where there are any.
+fn rows(tasks: &[ListedTask<'_>]) -> String {
+    let noted = tasks.iter().any(|task| task.note.is_some());
+    let mut titles = vec!["TASK", "SCHEDULE", "NEXT DUE", "ZONE"];
+    titles.extend(noted.then_some("NOTE"));
+    let mut table = table(&titles);
+    for task in tasks {
+        let mut row = vec![
+            task.task.to_string(),
+            task.schedule_words(),
+            task.next_words(),
+            task.timezone.to_owned(),
+        ];
+        row.extend(noted.then(|| task.note.clone().unwrap_or_default()));
+        table.add_row(row);
     }
+    table.to_string()
 }

@@ -57,5 +57,11 @@ pub(super) fn run(args: &NextArgs, global: &Global) -> Result<Exit, Failure> {
         let note = due.note.as_ref().map_or(String::new(), |note| format!("  ({note})"));
         print(&format!("{}{note}", due.local))?;
     }
+    if dues.len() < args.count as usize {
+        print(&match schedule.end() {
+            Some(end) => format!("ended: nothing is due after {}", schedule.local(end)),
+            None => "nothing is due after 2099".to_owned(),
+        })?;
+    }
     Ok(Exit::Ok)
 }

@@ -59,7 +59,7 @@ pub(crate) struct TaskLine {
     pub expression: Option<String>,
     pub timezone: String,
     pub next: Option<Moment>,
-    /// Why there is no next due time: `by hand`, `disabled`, `paused: …`.
+    /// Why there is no next due time: `by hand`, `disabled`, `paused: …`, `ended`.
     pub no_next: Option<String>,
     pub last: Option<LastRun>,
     /// The oldest first.
@@ -158,7 +158,7 @@ fn task_line(task: &TaskView, stats: Option<&TaskStats>, now: Timestamp) -> Task
         expression: expression.filter(|_| in_words.is_some()),
         timezone: task.timezone.clone(),
         next: task.due_after(now).map(|due| words.moment(due)),
-        no_next: no_next(task),
+        no_next: no_next(task, now),
         last: stats.and_then(|stats| last_run(stats, &words)),
         strip: stats.map_or_else(Vec::new, |stats| strip(stats, &words)),
         cost: words::usd(stats.map_or(0.0, |stats| stats.cost_usd)),
@@ -183,12 +183,12 @@ fn gone_line(stats: &TaskStats, now: Timestamp) -> TaskLine {
 }
 
 /// Why a task has no next due time, where there is a reason to tell.
-pub(crate) fn no_next(task: &TaskView) -> Option<String> {
+pub(crate) fn no_next(task: &TaskView, now: Timestamp) -> Option<String> {
     match (&task.paused, task.enabled, &task.schedule) {
         (Some(reason), _, _) => Some(format!("paused: {reason}")),
         (None, false, _) => Some("disabled".to_owned()),
         (None, true, None) => Some("by hand".to_owned()),
-        (None, true, Some(_)) => None,
+        (None, true, Some(_)) => task.due_after(now).is_none().then(|| "ended".to_owned()),
     }
 }
 
@@ -251,6 +251,16 @@ mod tests {
         );
         assert_eq!(line.cost, "$0.50");
         assert_eq!(page.tasks[1].no_next.as_deref(), Some("disabled"));
+    }
+
+    #[test]
+    fn a_task_whose_schedule_is_over_says_so() {
+        let (mut bundle, now) = (samples::bundle(), samples::now());
+        let task = &mut bundle.tasks[0];
+        task.schedule = task.schedule.take().map(|schedule| schedule.until(now));
+        task.next_due = None;
+        let page = page(samples::frame(), &bundle, &[], &[], &Totals::default(), now);
+        assert_eq!((&page.tasks[0].next, page.tasks[0].no_next.as_deref()), (&None, Some("ended")));
     }
 
     #[test]

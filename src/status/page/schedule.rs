@@ -65,7 +65,7 @@ pub(crate) fn page(frame: Frame, bundle: &BundleView, now: Timestamp) -> Schedul
     all.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
     let omitted = all.len().saturating_sub(MOST_LINES);
     all.truncate(MOST_LINES);
-    let idle = |task: &TaskView| Some((task.name.to_string(), no_next(task)?));
+    let idle = |task: &TaskView| Some((task.name.to_string(), no_next(task, now)?));
     SchedulePage {
         frame,
         days: days(&all, zone, now),

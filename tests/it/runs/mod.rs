@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod ceilings;
+mod clock_changes;
 mod crash;
 mod credentials;
 mod daemon;

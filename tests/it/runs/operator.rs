@@ -20,31 +20,6 @@ fn bundle(world: &World) -> String {
 }
 
 #[test]
-fn next_due_times_are_shown_in_the_tasks_zone_with_a_note_on_clock_changes() {
-    let world = World::new(NIGHTLY);
-    let args = [
-        "sched",
-        "next",
-        "nightly",
-        "--bundle",
-        &bundle(&world),
-        "--from",
-        "2027-03-13T12:00:00Z",
-        "--count",
-        "2",
-        "--json",
-    ];
-    let next = world.json(&args);
-    // On 14 March 2027 the clocks of New York go from 02:00 to 03:00.
-    assert_eq!(next[0]["due"], "2027-03-14T07:00:00Z");
-    assert!(next[0]["note"].is_string(), "{next:#}");
-    assert_eq!(
-        next[1],
-        json!({"due": "2027-03-15T06:30:00Z", "local": next[1]["local"], "note": null})
-    );
-}
-
-#[test]
 fn trigger_without_a_daemon_says_so_and_the_next_daemon_runs_it() {
     let world = World::new(NIGHTLY);
     let told = world.ok(&["sched", "trigger", "nightly", "--bundle", &bundle(&world)]);

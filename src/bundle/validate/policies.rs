@@ -1,10 +1,11 @@
 //! When a task's occurrences run and when not: `misfire`, `overlap`, `serialization_key`, `priority`,
-//! `run_if`, `park_after`, `schedule_count`.
+//! `run_if`, `park_after`.
 
 use std::time::Duration;
 
 use super::limits::{duration, parse_duration};
 use super::range::check_range;
+use super::schedule::check_needless;
 use crate::bundle::raw::{
     DurationText, RawMisfire, RawMisfirePolicy, RawOnError, RawOverlap, RawRunIf, RawTask,
 };
@@ -53,7 +54,6 @@ pub(super) fn check_policies(
     check_misfire(&misfire, &root.key("misfire"), document);
     check_park_after(raw.park_after, &root, document);
     check_range(raw.priority, -100..=100, &root.key("priority"), document);
-    check_range(raw.schedule_count, 1..=u64::MAX, &root.key("schedule_count"), document);
     check_needs_schedule(raw, document);
     if let Some(key) = &raw.serialization_key {
         check_key(key, &root.key("serialization_key"), document);
@@ -75,24 +75,13 @@ fn check_park_after(value: Option<u32>, at: &Path, document: &Document<'_>) {
 
 /// Keys that change nothing without a schedule.
 fn check_needs_schedule(raw: &RawTask, document: &Document<'_>) {
-    if raw.schedule.is_some() || document.is_broken(&Path::root().key("schedule")) {
-        return;
-    }
-    let keys = [
-        ("schedule_count", raw.schedule_count.is_some()),
-        ("misfire", raw.misfire.is_some()),
-        ("overlap", raw.overlap.is_some()),
-        ("run_if", raw.run_if.is_some()),
-    ];
-    for (key, given) in keys {
-        if given {
-            let message = format!("{key} is about scheduled runs, and the task has no schedule");
-            let finding = Finding::error("useless-key", message);
-            document.report_key(
-                &Path::root().key(key),
-                finding.hint("add a schedule, or remove the key"),
-            );
-        }
+    if raw.schedule.is_none() {
+        let keys = [
+            ("misfire", raw.misfire.is_some()),
+            ("overlap", raw.overlap.is_some()),
+            ("run_if", raw.run_if.is_some()),
+        ];
+        check_needless(&keys, document);
     }
 }
 

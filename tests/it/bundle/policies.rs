@@ -58,7 +58,7 @@ fn keys_about_scheduled_runs_need_a_schedule() {
                 run_if: {command: x}\n";
     let about = |at: &str, key: &str| {
         format!(
-            "tasks/t.yaml:{at} useless-key: {key} is about scheduled runs, and the task has no schedule"
+            "tasks/t.yaml:{at} useless-key: {key}: the task has no schedule, it runs by hand only"
         )
     };
     assert_eq!(
