@@ -8,6 +8,7 @@ mod credentials;
 mod daemon;
 mod hostile_git;
 mod operator;
+mod policies;
 mod resilience;
 mod retries;
 mod simulated_time;
