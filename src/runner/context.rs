@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tracing::{info, warn};
 
+use super::file_system::{self, NetworkFileSystem};
 use super::holder::{self, HolderError, HolderLock};
 use super::lease;
 use super::models::ModelFactory;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
-use crate::run::RunId;
+use crate::run::{Alarms, RunId};
 use crate::sandbox::{Podman, PreflightError, SealReport, preflight};
 use crate::secrets::Redactor;
 use crate::store::{ClaimRequest, Store, StoreError};
@@ -24,6 +25,8 @@ pub struct Context {
     pub podman: Podman,
     pub seal: SealReport,
     pub holder: HolderLock,
+    /// What is wrong with the host, for the page and before claims.
+    pub alarms: Alarms,
 }
 
 /// Why nothing can be run here. Each says the way out.
@@ -31,6 +34,8 @@ pub struct Context {
 pub enum OpenError {
     #[error("cannot make the state directory {path}")]
     StateDir { path: String, source: std::io::Error },
+    #[error(transparent)]
+    FileSystem(#[from] NetworkFileSystem),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -48,6 +53,7 @@ impl Context {
         redactor: Redactor,
     ) -> Result<Arc<Self>, OpenError> {
         make_private(&config.state)?;
+        file_system::check(config.state.root())?;
         let store = Store::open(&config.state.database(), redactor.clone())?;
         let podman = Podman::connect(&config)?;
         let seal = preflight(&podman, &config).await?;
@@ -61,7 +67,18 @@ impl Context {
         holder::sweep_dead(&config.state);
         let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
-        Ok(Arc::new(Context { config, store, clock, redactor, models, podman, seal, holder }))
+        let alarms = Alarms::default();
+        Ok(Arc::new(Context {
+            config,
+            store,
+            clock,
+            redactor,
+            models,
+            podman,
+            seal,
+            holder,
+            alarms,
+        }))
     }
 
     /// A claim by this process, now: of that run alone, or of whatever is due.

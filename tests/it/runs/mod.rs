@@ -9,4 +9,4 @@ mod hostile_git;
 mod operator;
 mod resilience;
 mod retries;
-mod simulated_time;
+pub mod simulated_time;
