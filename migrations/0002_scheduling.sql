@@ -47,3 +47,7 @@ ALTER TABLE outbox ADD COLUMN last_error TEXT;
 -- Tried too often: kept for people to see.
 ALTER TABLE outbox ADD COLUMN given_up_at INTEGER;
 CREATE UNIQUE INDEX outbox_idempotency ON outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- Set when a backup took this store's place: what was due between the two is unknown.
+ALTER TABLE scheduler ADD COLUMN restored_at INTEGER;
+ALTER TABLE scheduler ADD COLUMN unknown_since INTEGER;

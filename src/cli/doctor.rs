@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::{Exit, Failure, Global, print, print_json};
+use crate::runner::check_file_system;
 use crate::sandbox::{Podman, preflight};
 use crate::store::Store;
 
@@ -60,6 +61,11 @@ fn state_directory(global: &Global) -> Check {
     let root = global.config.state.root();
     let existing = root.ancestors().find(|path| path.exists()).unwrap_or(root);
     let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK);
+    let local = check_file_system(existing);
+    if let Err(error) = local {
+        let message = format!("{error}: give one on a local disk with --state DIR");
+        return Check { name: "state directory", ok: false, message };
+    }
     let message = match writable {
         Ok(()) => root.display().to_string(),
         Err(error) => format!(

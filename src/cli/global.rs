@@ -1,6 +1,6 @@
 //! What every verb may use: the global flags, the configuration, the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Exit, Failure};
 use crate::config::{Config, Overrides};
@@ -68,14 +68,48 @@ impl From<StoreError> for Failure {
         let exit = match &error {
             StoreError::RunNotFound(_) | StoreError::AmbiguousRun(..) => Exit::Usage,
             StoreError::WrongState { .. } => Exit::WrongState,
-            StoreError::LeaseLost(_) | StoreError::KeyHeld { .. } => Exit::Conflict,
+            StoreError::LeaseLost(_) | StoreError::KeyHeld { .. } | StoreError::InUse { .. } => {
+                Exit::Conflict
+            }
             StoreError::Open { .. }
             | StoreError::Corrupt { .. }
+            | StoreError::Full { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::NotAStore { .. }
             | StoreError::TooNew { .. }
             | StoreError::Sql { .. }
             | StoreError::Failed(_)
             | StoreError::Closed => Exit::Io,
         };
-        Failure::from_error(exit, &error)
+        let failure = Failure::from_error(exit, &error);
+        match store_hint(&error) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// The way out of what is wrong with the store's file.
+fn store_hint(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Corrupt { path, .. } | StoreError::NotAStore { path, .. } => Some(format!(
+            "put the newest sound backup in its place with `fleet restore FILE`; `fleet backup` keeps \
+             them in {}",
+            Path::new(path).with_file_name("backups").display()
+        )),
+        StoreError::Full { path, .. } => {
+            Some(format!("make room on the disk of {path}, then try again"))
+        }
+        StoreError::ReadOnly { path, .. } => Some(format!(
+            "make {path} and its directory writable for this user, or give another directory with \
+             --state DIR"
+        )),
+        StoreError::TooNew { .. } => {
+            Some("use the newer fleet that wrote it, or `fleet restore` an older backup".to_owned())
+        }
+        StoreError::InUse { .. } => {
+            Some("stop `fleet serve` and wait until every other fleet command has ended".to_owned())
+        }
+        _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: a verb per file. Alone prints, adds hints to errors and picks exit codes.
 
+mod backup;
 mod bundle;
 mod bundle_source;
 mod completions;
@@ -14,6 +15,7 @@ mod logging;
 mod open;
 mod output;
 mod page;
+mod restore;
 mod runs;
 mod sandbox;
 mod sched;
@@ -67,6 +69,10 @@ enum Verb {
     Worktree(worktree::WorktreeArgs),
     /// Builds the sandbox image and probes the seal.
     Sandbox(sandbox::SandboxArgs),
+    /// Copies the store while it is in use.
+    Backup(backup::BackupArgs),
+    /// Puts a backup in the store's place.
+    Restore(restore::RestoreArgs),
     /// Checks that this host can run fleet.
     Doctor(doctor::DoctorArgs),
     /// Shows the host's configuration.
@@ -101,6 +107,8 @@ pub fn main() -> ExitCode {
         Verb::Runs(args) => runs::run(args, &global),
         Verb::Worktree(args) => worktree::run(args, &global),
         Verb::Sandbox(args) => sandbox::run(args, &global),
+        Verb::Backup(args) => backup::run(args, &global),
+        Verb::Restore(args) => restore::run(args, &global),
         Verb::Doctor(args) => doctor::run(args, &global),
         Verb::Config(args) => config::run(args, &global),
         Verb::Completions(args) => completions::run(args, &global),

@@ -8,14 +8,24 @@ use crate::runner::OpenError;
 
 /// What a process that cannot open its context says.
 pub(super) fn failure(error: OpenError) -> Failure {
+    let error = match error {
+        OpenError::Store(error) => return Failure::from(error),
+        other => other,
+    };
     let exit = match &error {
         OpenError::Preflight(_) => Exit::Unhealthy,
-        OpenError::StateDir { .. } | OpenError::Store(_) | OpenError::Holder(_) => Exit::Io,
+        OpenError::StateDir { .. }
+        | OpenError::FileSystem(_)
+        | OpenError::Store(_)
+        | OpenError::Holder(_) => Exit::Io,
     };
     let failure = Failure::from_error(exit, &error);
     match error {
         OpenError::StateDir { .. } => {
             failure.hint("give a writable directory with --state DIR or FLEET_STATE_DIR")
+        }
+        OpenError::FileSystem(_) => {
+            failure.hint("give a directory on a local disk with --state DIR or FLEET_STATE_DIR")
         }
         OpenError::Preflight(_) => {
             failure.hint("fleet doctor checks everything that the sandbox needs")

@@ -33,6 +33,7 @@ pub(super) fn context(
             serde_json::to_value(&context.seal).ok(),
         ),
         heartbeat,
+        alarms: context.alarms.clone(),
         artifacts: context.config.state.artifacts(),
     }
 }

@@ -12,9 +12,9 @@ use super::{Exit, Failure, Global};
 use crate::bundle::{Loaded, Problem, Severity};
 use crate::clock::Clock;
 use crate::run::{RunState, TaskName};
-use crate::runner::{DaemonInfo, ServeLock};
+use crate::runner::{DaemonInfo, ServeLock, shortage};
 use crate::status::TaskView;
-use crate::store::{DeadLetterRow, RunFilter, RunRow, Store, StoreError, Totals};
+use crate::store::{DeadLetterRow, Gap, RunFilter, RunRow, Store, StoreError, Totals};
 
 /// How far back failures are shown.
 const LATELY: SignedDuration = SignedDuration::from_hours(24);
@@ -47,6 +47,8 @@ struct Report {
     failed_lately: Vec<RunRow>,
     dead_letters: Vec<DeadLetterRow>,
     problems: Vec<Problem>,
+    /// The time of which a restored store knows nothing, or null.
+    gap: Option<Gap>,
 }
 
 #[derive(Serialize)]
@@ -64,7 +66,11 @@ pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
         Some(store) => global.block_on(Kept::read(&store, now))??,
         None => Kept::default(),
     };
-    let report = report(kept, loaded, ServeLock::holder(&global.config.state), now);
+    let daemon = ServeLock::holder(&global.config.state);
+    let stopped = daemon
+        .as_ref()
+        .and_then(|_| shortage(global.config.state.root(), global.config.disk_min_free));
+    let report = report(kept, loaded, daemon, stopped, now);
     if args.json {
         super::print_json(&report)?;
     } else {
@@ -80,6 +86,7 @@ struct Kept {
     running: Vec<RunRow>,
     failed_lately: Vec<RunRow>,
     dead_letters: Vec<DeadLetterRow>,
+    gap: Option<Gap>,
 }
 
 impl Kept {
@@ -95,6 +102,7 @@ impl Kept {
             totals: store.totals().await?,
             running: store.runs(of(RunState::Running)).await?,
             failed_lately,
+            gap: store.gap().await?,
             dead_letters: store.dead_letters(None, MOST, 0).await?,
         })
     }
@@ -104,6 +112,7 @@ fn report(
     kept: Kept,
     loaded: Option<Loaded>,
     daemon: Option<DaemonInfo>,
+    stopped: Option<String>,
     now: Timestamp,
 ) -> Report {
     let bundle = loaded.as_ref().and_then(|loaded| loaded.bundle.as_deref());
@@ -112,7 +121,8 @@ fn report(
         .unwrap_or_default();
     let due_next = due_next(&tasks);
     let problems = loaded.as_ref().map_or_else(Vec::new, |loaded| loaded.problems.clone());
-    let reasons = reasons(&kept.totals, &problems, daemon.is_some(), !due_next.is_empty());
+    let mut reasons = reasons(&kept.totals, &problems, daemon.is_some(), !due_next.is_empty());
+    reasons.extend(stopped);
     Report {
         status: if reasons.is_empty() { "ok" } else { "unhealthy" },
         reasons,
@@ -122,6 +132,7 @@ fn report(
         running: kept.running,
         due_next,
         failed_lately: kept.failed_lately,
+        gap: kept.gap,
         dead_letters: kept.dead_letters,
         problems,
     }
@@ -170,6 +181,13 @@ fn text(report: &Report) -> String {
         report.totals.dead_letters_open,
         super::visible::dollars(report.totals.cost_usd)
     ));
+    if let Some(gap) = &report.gap {
+        let since = gap.from.map_or("its beginning".to_owned(), |from| from.to_string());
+        lines.push(format!(
+            "restored from a backup: nothing is known of the time from {since} to {}",
+            gap.until
+        ));
+    }
     if report.bundle_commit.is_none() {
         lines.push(
             "no bundle given: schedules and problems were not looked at (--bundle DIR)".to_owned(),

@@ -50,6 +50,12 @@ pub struct Config {
     pub python_cell_timeout: Option<Duration>,
     /// FLEET_BUDGET_WINDDOWN_FRACTION, in (0, 1]. Default 0.8.
     pub budget_winddown_fraction: f64,
+    /// How long ended runs are kept; `None` = for ever. Default 90 days.
+    pub retention: Option<Duration>,
+    /// Runs of each task that are kept however old they are. Default 10.
+    pub retention_keep_runs: u32,
+    /// Free bytes below which nothing new is claimed; 0 = never. Default 1 GiB.
+    pub disk_min_free: u64,
     /// Warnings from reading: out-of-range values and what they became, names that are not read.
     pub warnings: Vec<String>,
     /// Each value as it was written, and where: what `fleet config show` prints.

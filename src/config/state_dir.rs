@@ -43,6 +43,11 @@ impl StateDir {
         self.root.join("artifacts")
     }
 
+    /// Where `fleet backup` puts copies of the store when nobody says where.
+    pub fn backups(&self) -> PathBuf {
+        self.root.join("backups")
+    }
+
     /// Lock files of living processes, one an instance.
     pub fn holders(&self) -> PathBuf {
         self.root.join("holders")

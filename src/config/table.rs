@@ -145,6 +145,41 @@ pub(super) const KEYS: &[Key] = &[
         },
         read_back: |config| config.budget_winddown_fraction.to_string(),
     },
+    Key {
+        toml: "retention.days",
+        env: "FLEET_RETENTION_DAYS",
+        default: "90",
+        meaning: "Days after its end for which a run is kept, with its log and its artifacts; \
+                  0 keeps all for ever. Dead letters are kept until they are replayed or dropped.",
+        set: |config, text| {
+            config.retention = value::days(text)?;
+            Ok(None)
+        },
+        read_back: |_| String::new(),
+    },
+    Key {
+        toml: "retention.keep_runs",
+        env: "FLEET_RETENTION_KEEP_RUNS",
+        default: "10",
+        meaning: "The newest runs of each task that are kept however old they are.",
+        set: |config, text| {
+            config.retention_keep_runs = value::count(text)?;
+            Ok(None)
+        },
+        read_back: |_| String::new(),
+    },
+    Key {
+        toml: "disk.min_free",
+        env: "FLEET_DISK_MIN_FREE",
+        default: "1GiB",
+        meaning: "Free space of the state directory's file system below which `fleet serve` starts \
+                  no new run; 0 turns the guard off.",
+        set: |config, text| {
+            config.disk_min_free = value::bytes(text)?;
+            Ok(None)
+        },
+        read_back: |_| String::new(),
+    },
 ];
 
 /// Environment names of the source document that belong to chat, which fleet does not have.
@@ -167,6 +202,9 @@ pub(super) fn defaults(state: StateDir) -> Config {
         task_wall_timeout: None,
         python_cell_timeout: None,
         budget_winddown_fraction: 0.8,
+        retention: None,
+        retention_keep_runs: 10,
+        disk_min_free: 0,
         warnings: Vec::new(),
         settings: Vec::new(),
     };

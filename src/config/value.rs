@@ -68,6 +68,34 @@ pub(super) fn fraction(text: &str, default: f64) -> Result<Taken<f64>, &'static 
     })
 }
 
+/// Whole days; zero means that there is no end.
+pub(super) fn days(text: &str) -> Result<Option<Duration>, &'static str> {
+    const WANTED: &str = "a whole number of days up to 36500, or 0 for no end";
+    let days: u64 = text.trim().parse().map_err(|_| WANTED)?;
+    if days > 36_500 {
+        return Err(WANTED);
+    }
+    Ok((days > 0).then(|| Duration::from_secs(days * 24 * 3600)))
+}
+
+/// A number of things.
+pub(super) fn count(text: &str) -> Result<u32, &'static str> {
+    text.trim().parse().map_err(|_| "a whole number from 0")
+}
+
+/// A number of bytes: `1GiB`, `500 MiB`, `4096`.
+pub(super) fn bytes(text: &str) -> Result<u64, &'static str> {
+    const WANTED: &str = "a size such as 500MiB, 1GiB or 0";
+    const UNITS: [(&str, u64); 6] =
+        [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1), ("", 1)];
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = UNITS.iter().find(|(name, _)| *name == unit.trim_start()).ok_or(WANTED)?.1;
+    let number: u64 = number.parse().map_err(|_| WANTED)?;
+    number.checked_mul(factor).ok_or(WANTED)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +117,23 @@ mod tests {
         assert_eq!(ceiling("0"), Ok(None));
         assert_eq!(ceiling("0s"), Ok(None));
         assert_eq!(ceiling("4h"), Ok(Some(Duration::from_secs(14_400))));
+    }
+
+    #[test]
+    fn sizes_have_binary_units_or_none() {
+        for (text, read) in [("0", 0), ("4096", 4096), ("1GiB", 1 << 30), ("500 MiB", 500 << 20)] {
+            assert_eq!(bytes(text), Ok(read), "{text}");
+        }
+        for bad in ["", "GiB", "1GB", "-1", "1.5GiB", "99999999TiB"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn zero_days_have_no_end() {
+        assert_eq!(days("0"), Ok(None));
+        assert_eq!(days("90"), Ok(Some(Duration::from_secs(90 * 86_400))));
+        assert!(days("-1").is_err() && days("36501").is_err() && days("9d").is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run is: its ids, states, outcomes, events, usage, and whether it is tried again. Pure data
 //! and pure decisions; refuses all input and output.
 
+mod alarms;
 mod artifact;
 mod cancel;
 mod document;
@@ -14,6 +15,7 @@ mod state;
 mod tool_name;
 mod usage;
 
+pub use alarms::{Alarm, Alarms};
 pub use artifact::Artifact;
 pub use cancel::{Cancel, CancelReason};
 pub use document::outcomes_document;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::executor::{Double, Executor};
+use super::file_system::{self, NetworkFileSystem};
 use super::holder::{self, HolderError, HolderLock};
 use super::lease;
 use super::models::ModelFactory;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
-use crate::run::RunId;
+use crate::run::{Alarms, RunId};
 use crate::sandbox::{Podman, PreflightError, SealReport, preflight};
 use crate::secrets::Redactor;
 use crate::store::{ClaimRequest, Store, StoreError};
@@ -26,6 +27,8 @@ pub struct Context {
     pub seal: SealReport,
     pub holder: HolderLock,
     pub executor: Executor,
+    /// What is wrong with the host, for the page and before claims.
+    pub alarms: Alarms,
 }
 
 /// Why nothing can be run here. Each says the way out.
@@ -33,6 +36,8 @@ pub struct Context {
 pub enum OpenError {
     #[error("cannot make the state directory {path}")]
     StateDir { path: String, source: std::io::Error },
+    #[error(transparent)]
+    FileSystem(#[from] NetworkFileSystem),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -50,6 +55,7 @@ impl Context {
         redactor: Redactor,
     ) -> Result<Arc<Self>, OpenError> {
         make_private(&config.state)?;
+        file_system::check(config.state.root())?;
         let store = Store::open(&config.state.database(), redactor.clone())?;
         let podman = Podman::connect(&config)?;
         let seal = preflight(&podman, &config).await?;
@@ -76,6 +82,7 @@ impl Context {
         holder::sweep_dead(&config.state);
         let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
+        let alarms = Alarms::default();
         Ok(Arc::new(Context {
             config,
             store,
@@ -86,6 +93,7 @@ impl Context {
             seal,
             holder,
             executor,
+            alarms,
         }))
     }
 

@@ -96,6 +96,20 @@ pub fn is_alive(state: &StateDir, instance: &str) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_)))
 }
 
+/// The processes that live as holders of that state directory.
+pub fn holders(state: &StateDir) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir(state.holders()) else { return Vec::new() };
+    let pid = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let instance = name.to_str()?.strip_suffix(".lock")?;
+        if !is_alive(state, instance) {
+            return None;
+        }
+        std::fs::read_to_string(entry.path()).ok()?.trim().parse().ok()
+    };
+    entries.flatten().filter_map(pid).collect()
+}
+
 /// Removes the lock files of dead holders.
 pub fn sweep_dead(state: &StateDir) {
     let Ok(entries) = std::fs::read_dir(state.holders()) else { return };

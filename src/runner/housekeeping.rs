@@ -1,16 +1,18 @@
 //! What the daemon tidies beside its work: the runs of processes that died (`fleet task run` among
-//! them), promised clean-up, and hourly the orphans. One round at a
-//! time, in a task of its own, so that nothing due waits for it.
+//! them), promised clean-up, the store's log, and hourly the orphans and what is too old to keep. One
+//! round at a time, in a task of its own, so that nothing due waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::{Context, cleanup, recover, sweep};
+use super::{Context, cleanup, damage, disk_guard, recover, retention, sweep};
 use crate::bundle::Bundle;
+use crate::run::Alarm;
+use crate::store::{StoreError, WalState};
 
 /// How often orphans are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
@@ -69,8 +71,15 @@ impl Housekeeping {
             }
             if let Err(failure) = recover::recover(&context, &bundle).await {
                 warn!(error = %failure, "the store failed while dead processes' runs were looked for: tried again");
+                damage::note(&context, &failure);
             }
-            tidy(&context).await
+            let next = tidy(&context).await;
+            if sweeps && let Err(failure) = retention::retain(&context).await {
+                warn!(error = %failure, "the store failed while old runs were removed: tried again in an hour");
+                damage::note(&context, &failure);
+            }
+            watch_log(&context).await;
+            next
         }));
     }
 
@@ -112,7 +121,38 @@ async fn tidy(context: &Context) -> Option<Timestamp> {
         Ok(next) => next,
         Err(failure) => {
             warn!(error = %failure, "the store failed during clean-up: tried again");
+            damage::note(context, &failure);
             None
         }
     }
+}
+
+/// The size from which the store's write-ahead log is shrunk, and told of when it cannot be.
+const LARGE_LOG: u64 = 64 << 20;
+
+/// Shrinks the store's log, and says so when something holds it.
+async fn watch_log(context: &Context) {
+    match context.store.shrink_wal(LARGE_LOG).await {
+        Ok(WalState::Small) => {
+            if context.alarms.clear(Alarm::WriteAheadLog) {
+                info!("the store's log is small again");
+            }
+        }
+        Ok(WalState::Held { bytes }) => {
+            let size = disk_guard::size(bytes);
+            let why = format!(
+                "The store's log (fleet.db-wal) has {size} and cannot be shrunk: a program that reads \
+                 the store holds it. It grows until that program ends."
+            );
+            if context.alarms.raise(Alarm::WriteAheadLog, why) {
+                warn!(bytes, "the store's log cannot be shrunk: a reader holds it");
+            }
+        }
+        Err(failure) => note_log_failure(context, &failure),
+    }
+}
+
+fn note_log_failure(context: &Context, failure: &StoreError) {
+    warn!(error = %failure, "the store's log could not be looked at: tried again");
+    damage::note(context, failure);
 }

@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 use super::collect::{Collector, Work};
 use super::finish::{Ending, finish};
 use super::session_log::SessionLog;
-use super::{Context, cleanup, holder, lease, workspace};
+use super::{Context, cleanup, damage, holder, lease, workspace};
 use crate::agent::EventSink;
 use crate::bundle::Bundle;
 use crate::run::{Cancel, Outcome, OutcomeClass, RunId, RunState, Trigger};
@@ -36,6 +36,7 @@ pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(),
                 info!(run.id = %run, "the orphan was resolved by another process");
             }
             Err(failure) => {
+                damage::note(context, &failure);
                 error!(run.id = %run, error = %failure, "cannot resolve the run of a dead process: tried again");
             }
         }

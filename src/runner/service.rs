@@ -16,10 +16,10 @@ use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
 use super::plan::{Planned, Planner};
 use super::wake::Wake;
-use super::{Context, occurrence, recover};
+use super::{Context, damage, disk_guard, occurrence, recover};
 use crate::bundle::Bundle;
 use crate::clock::Heartbeat;
-use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState};
+use crate::run::{Alarm, Cancel, CancelReason, CommitId, RunId, RunState};
 use crate::store::{NewOccurrence, StoreError};
 
 /// How soon a failed store is tried again.
@@ -90,6 +90,10 @@ impl Service {
             let turned = self.turn().await;
             let until = match turned {
                 Ok(until) => until,
+                Err(failure) if failure.is_damage() => {
+                    damage::note(&self.context, &failure);
+                    self.context.clock.now()
+                }
                 Err(failure) => {
                     error!(error = %failure, "the store failed: tried again in {} s", TRY_AGAIN.as_secs());
                     self.agenda_is_stale = true;
@@ -124,6 +128,10 @@ impl Service {
     /// Everything that is to be done now. Returns when there is something to do without any event.
     async fn turn(&mut self) -> Result<Timestamp, StoreError> {
         let now = self.context.clock.now();
+        if self.context.alarms.is_raised(Alarm::StoreDamage) {
+            self.heartbeat.beat(now);
+            return Ok(now + TURN_EVERY);
+        }
         if self.agenda_is_stale || now < self.last_turn {
             // A clock that was set back: what it passes again is recorded already.
             self.read_agenda(now).await?;
@@ -219,6 +227,9 @@ impl Service {
     /// Claims and starts as many runs as there is room for.
     async fn claim(&mut self) -> Result<(), StoreError> {
         while self.running.len() < self.context.config.max_concurrent_runs as usize {
+            if !disk_guard::admits(&self.context) {
+                break;
+            }
             let request = self.context.claim(None);
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
             let cancel = Cancel::default();
@@ -246,7 +257,10 @@ impl Service {
         self.housekeeping.wanted();
         let failure = match ended {
             Ok((_, Ok(_))) => return,
-            Ok((_, Err(error))) => error.to_string(),
+            Ok((_, Err(error))) => {
+                damage::note(&self.context, &error);
+                error.to_string()
+            }
             Err(error) => error.to_string(),
         };
         error!(run.id = %run, error = failure, "a run ended without its record: it is resolved as interrupted");
@@ -272,8 +286,9 @@ impl Service {
     }
 
     async fn wake_at(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
-        let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
-        // Without room a retry whose time has come waits for the end of a run.
+        let full = self.running.len() >= self.context.config.max_concurrent_runs as usize
+            || self.context.alarms.is_raised(Alarm::DiskSpace);
+        // Without room a retry whose time has come waits for the end of a run, or for the next turn.
         let retry = if full { None } else { self.context.store.next_retry().await? };
         let times = [self.agenda.next_due(), retry, self.housekeeping.next()];
         Ok(times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min))

@@ -60,7 +60,7 @@ pub(crate) async fn overview(State(served): Shared) -> Result<Response, ApiError
     answer(&Overview {
         bundle: served.bundle(),
         instance: served.context.instance.clone(),
-        unhealthy: served.scheduler_health(served.context.clock.now()),
+        unhealthy: served.troubles(served.context.clock.now()),
         totals: store.totals().await?,
         running: served.running().await?,
         tasks: store.task_stats().await?,

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::BundleView;
 use crate::clock::{Clock, Heartbeat};
+use crate::run::Alarms;
 use crate::store::Store;
 
 /// Everything that the status page needs.
@@ -21,6 +22,8 @@ pub struct StatusContext {
     pub instance: Instance,
     /// Beaten by the scheduler at each tick.
     pub heartbeat: Heartbeat,
+    /// Raised by the daemon.
+    pub alarms: Alarms,
     /// Where copies of published files are: `<run>/<attempt>/<n>`.
     pub artifacts: PathBuf,
 }

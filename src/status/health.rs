@@ -53,6 +53,13 @@ impl Served {
         scheduler(self.context.heartbeat.last(), self.context.instance.started_at, now)
     }
 
+    /// Everything that a person should know of, one line each: what pages show.
+    pub(crate) fn troubles(&self, now: Timestamp) -> Vec<String> {
+        let mut troubles = self.scheduler_health(now);
+        troubles.extend(self.context.alarms.all());
+        troubles
+    }
+
     /// Why the store is not healthy: a write of nothing must come back in time.
     async fn store_health(&self) -> Option<String> {
         let write = self.context.store.insert_occurrences(Vec::new(), None);
@@ -92,9 +99,10 @@ pub(crate) async fn healthz(State(served): State<Arc<Served>>) -> Health {
     served.health().await
 }
 
-/// `/readyz`: whether it works and has ticked with a bundle.
+/// `/readyz`: whether it works, has ticked with a bundle, and starts what is due.
 pub(crate) async fn readyz(State(served): State<Arc<Served>>) -> Health {
     let mut health = served.health().await;
+    health.reasons.extend(served.context.alarms.stopping_claims());
     if health.bundle_commit.is_none() {
         health.reasons.push("No bundle is loaded.".to_owned());
     }

@@ -27,14 +27,23 @@ type Labels = [(&'static str, String); 1];
 pub(crate) async fn metrics(State(served): State<Arc<Served>>) -> Result<Response, PageError> {
     let store = &served.context.store;
     let (totals, stats) = (store.totals().await?, store.task_stats().await?);
-    let text = text(&totals, &stats, &served.bundle(), served.context.clock.now());
+    let stopped = served.context.alarms.stopping_claims().len();
+    let text = text(&totals, &stats, &served.bundle(), stopped, served.context.clock.now());
     Ok(([(header::CONTENT_TYPE, FORMAT)], text).into_response())
 }
 
-fn text(totals: &Totals, stats: &[TaskStats], bundle: &BundleView, now: Timestamp) -> String {
+fn text(
+    totals: &Totals,
+    stats: &[TaskStats],
+    bundle: &BundleView,
+    stopped: usize,
+    now: Timestamp,
+) -> String {
     let mut registry = Registry::with_prefix("fleet");
     build(&mut registry, bundle);
     runs(&mut registry, totals);
+    let help = "Reasons for which nothing new is claimed; 0 when claims go on";
+    registry.register("claims_stopped", help, gauge(stopped));
     spending(&mut registry, totals);
     tasks(&mut registry, stats, bundle, now);
     let mut text = String::new();
@@ -129,7 +138,7 @@ mod tests {
             tokens: 999,
             last_success: Some("2026-12-01T00:00:00Z".parse().expect("a timestamp")),
         };
-        let seen = text(&totals, &[stats], &BundleView::default(), Timestamp::UNIX_EPOCH);
+        let seen = text(&totals, &[stats], &BundleView::default(), 1, Timestamp::UNIX_EPOCH);
         let series: Vec<&str> = seen.lines().filter(|line| !line.starts_with('#')).collect();
         let version = env!("CARGO_PKG_VERSION");
         let info = format!("fleet_build_info{{version=\"{version}\",bundle_commit=\"\"}} 1");
@@ -142,6 +151,7 @@ mod tests {
             "fleet_dead_letters_open 1",
             "fleet_runs_pending 3",
             "fleet_runs_running 4",
+            "fleet_claims_stopped 1",
             "fleet_cost_usd_total 1.5",
             "fleet_tokens_total 999",
             "fleet_task_last_success_timestamp_seconds{task=\"report\"} 1796083200",

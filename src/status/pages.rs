@@ -48,7 +48,7 @@ impl Served {
             bundle,
             instance: &self.context.instance,
             dead_letters_open: totals.dead_letters_open,
-            unhealthy: &self.scheduler_health(now),
+            unhealthy: &self.troubles(now),
             now,
         };
         (Frame::new(title, section, &facts), now)

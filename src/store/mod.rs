@@ -2,18 +2,24 @@
 //! decided by `run` and `runner`. Texts are redacted before they are stored.
 
 mod attempts;
+mod backup;
 mod cancel;
+mod checkpoint;
 mod columns;
 mod connection;
 mod counters;
 mod dead_letters;
 mod effects;
 mod events;
+mod fault;
+mod lock;
 mod occurrences;
 mod orphans;
 mod outbox;
 mod reader;
 mod records;
+mod restore;
+mod retention;
 mod runs;
 mod schema;
 mod task_state;
@@ -21,15 +27,21 @@ mod views;
 mod writer;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::secrets::Redactor;
+use lock::StoreLock;
 use reader::Readers;
 use writer::Writer;
 
+pub use backup::{Backup, backup};
+pub use checkpoint::WalState;
 pub use records::{
     AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedRun, HeldTask, Holder,
     NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room, StoreError,
 };
+pub use restore::{Gap, Restored, SinceBackup, restore};
+pub use retention::{Expired, RetentionCursor, RetentionRule};
 pub use views::{
     ArtifactRow, AttemptRow, DeadLetterRow, EventRow, ReplayTarget, RunDetail, RunFilter, RunRow,
     TaskStats, Totals,
@@ -50,8 +62,10 @@ impl Store {
     /// # Errors
     /// The file cannot be opened, is damaged, or has a schema newer than this program's.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, StoreError> {
-        let writer = Writer::start(path)?;
-        let readers = Readers::new(path)?;
+        connection::make_directory(path)?;
+        let lock = Arc::new(StoreLock::shared(path)?);
+        let writer = Writer::start(path, lock.clone())?;
+        let readers = Readers::new(path, lock)?;
         Ok(Store { writer, readers, redactor })
     }
 

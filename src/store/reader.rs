@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use super::lock::StoreLock;
 use super::{StoreError, connection};
 
 /// Connections that are kept for the next query.
@@ -17,16 +18,19 @@ pub(super) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
     /// Never used for anything but `PRAGMA data_version`, which compares within one connection.
     witness: Arc<Mutex<Connection>>,
+    /// Let go of after the connections.
+    _lock: Arc<StoreLock>,
 }
 
 impl Readers {
     /// Readers of the database at `path`, which exists.
-    pub(super) fn new(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn new(path: &Path, lock: Arc<StoreLock>) -> Result<Self, StoreError> {
         let witness = connection::reader(path)?;
         Ok(Readers {
             path: Arc::new(path.to_owned()),
             idle: Arc::default(),
             witness: Arc::new(Mutex::new(witness)),
+            _lock: lock,
         })
     }
 
@@ -37,8 +41,9 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let readers = self.clone();
+        let path = self.path.clone();
         let done = tokio::task::spawn_blocking(move || readers.read_now(doing, work)).await;
-        done.unwrap_or(Err(StoreError::Closed))
+        done.unwrap_or(Err(StoreError::Closed)).map_err(|failure| failure.at(&path))
     }
 
     fn read_now<T>(
@@ -60,6 +65,11 @@ impl Readers {
             idle.push(connection);
         }
         done
+    }
+
+    /// The database's file.
+    pub(super) fn path(&self) -> Arc<PathBuf> {
+        self.path.clone()
     }
 
     /// A number that changes with every commit of any process.

@@ -199,6 +199,11 @@ pub enum Cancelled {
     Requested,
 }
 
+fn by(pids: &[u32]) -> String {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    if pids.is_empty() { String::new() } else { format!(" by pid {}", pids.join(", ")) }
+}
+
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -220,6 +225,17 @@ pub enum StoreError {
     /// The file is damaged.
     #[error("the store {path} is damaged: {message}")]
     Corrupt { path: String, message: String },
+    /// Nothing more fits on its disk, or in what this process may write.
+    #[error("the store {path} cannot grow: {message}")]
+    Full { path: String, message: String },
+    #[error("the store {path} cannot be written: {message}")]
+    ReadOnly { path: String, message: String },
+    /// Sound, but without fleet's tables.
+    #[error("{path} is no store of fleet: {message}")]
+    NotAStore { path: String, message: String },
+    /// Others have it open.
+    #[error("the store {path} is in use{}", by(.pids))]
+    InUse { path: String, pids: Vec<u32> },
     #[error("the store {path} has schema {found}, newer than this fleet's {known}")]
     TooNew { path: String, found: i64, known: i64 },
     #[error("the store failed while it {doing}")]

@@ -1,14 +1,16 @@
 //! The one thread that writes. Jobs that wait together are committed together: each in a savepoint of
 //! its own, so that one's failure leaves the others, and each answered only after the commit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
-use super::{StoreError, connection};
+use super::lock::StoreLock;
+use super::{StoreError, connection, fault};
 
 /// Jobs that may wait before a caller has to.
 const QUEUE: usize = 256;
@@ -27,7 +29,7 @@ pub(super) enum Durability {
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// The connection inside a transaction, or why there is none.
-type Begun<'a> = Result<&'a Connection, &'a rusqlite::Error>;
+type Begun<'a> = Result<&'a Connection, StoreError>;
 
 struct Job {
     durability: Durability,
@@ -39,21 +41,28 @@ struct Job {
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
+    path: Arc<PathBuf>,
 }
 
 impl Writer {
-    /// Opens and migrates the database and starts the thread.
-    pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
+    /// Opens and migrates the database and starts the thread, which holds the lock to its end.
+    pub(super) fn start(path: &Path, lock: Arc<StoreLock>) -> Result<Self, StoreError> {
         let connection = connection::writer(path)?;
         let (jobs, queue) = mpsc::channel(QUEUE);
+        let path = Arc::new(path.to_owned());
+        let named = path.clone();
         thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(|| run(connection, queue))
+            .spawn(move || {
+                run(&connection, queue, &named);
+                drop(connection);
+                drop(lock);
+            })
             .map_err(|error| StoreError::Open {
                 path: path.display().to_string(),
                 message: error.to_string(),
             })?;
-        Ok(Writer { jobs })
+        Ok(Writer { jobs, path })
     }
 
     /// Does one piece of work in a transaction and returns once that is committed.
@@ -64,14 +73,13 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
+        let path = self.path.clone();
         let work = Box::new(move |begun: Begun<'_>| -> Reply {
-            let done = match begun {
-                Ok(connection) => in_savepoint(connection, doing, work),
-                Err(failure) => Err(StoreError::Failed(failure.to_string())),
-            };
+            let done = begun.and_then(|connection| in_savepoint(connection, doing, work));
+            let done = done.map_err(|failure| failure.at(&path));
             Box::new(move |committed| {
                 // The caller may have stopped waiting; the commit stands.
-                let _ = answer.send(committed.and(done));
+                let _ = answer.send(done.and_then(|done| committed.map(|()| done)));
             })
         });
         self.jobs.send(Job { durability, work }).await.map_err(|_| StoreError::Closed)?;
@@ -86,24 +94,33 @@ fn in_savepoint<T>(
 ) -> Result<T, StoreError> {
     let failed = |source| StoreError::sql(doing, source);
     connection.execute_batch("SAVEPOINT job").map_err(failed)?;
-    let done = work(connection);
-    let end = if done.is_ok() { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" };
-    connection.execute_batch(end).map_err(failed)?;
+    let done = work(connection)
+        .and_then(|done| connection.execute_batch("RELEASE job").map(|()| done).map_err(failed));
+    if done.is_err() && connection.execute_batch("ROLLBACK TO job; RELEASE job").is_err() {
+        // Half a job must not be committed. A full disk has rolled everything back already.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
     done
 }
 
-fn run(connection: Connection, mut queue: mpsc::Receiver<Job>) {
+fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>, path: &Path) {
     let mut group = Vec::with_capacity(GROUP);
     while queue.blocking_recv_many(&mut group, GROUP) > 0 {
         let power = group.iter().any(|job| job.durability == Durability::Power);
-        let begun = begin(&connection, if power { Durability::Power } else { Durability::Process });
-        let usable = begun.as_ref().map(|()| &connection);
-        let replies: Vec<Reply> = group.drain(..).map(|job| (job.work)(usable)).collect();
-        let committed = match &begun {
-            Ok(()) => connection.execute_batch("COMMIT"),
-            Err(_) => Ok(()),
+        let begun = begin(connection, if power { Durability::Power } else { Durability::Process });
+        let usable = || match &begun {
+            Err(failure) => Err(fault::of_transaction(path, failure)),
+            Ok(()) if connection.is_autocommit() => Err(rolled_back()),
+            Ok(()) => Ok(connection),
         };
-        for failure in [begun.as_ref().err(), committed.as_ref().err()].into_iter().flatten() {
+        let replies: Vec<Reply> = group.drain(..).map(|job| (job.work)(usable())).collect();
+        // SQLite ends a transaction by itself when a disk is full: nothing of the group stands then.
+        let committed = usable().and_then(|connection| {
+            connection
+                .execute_batch("COMMIT")
+                .map_err(|failure| fault::of_transaction(path, &failure))
+        });
+        if let Err(failure) = &committed {
             error!(error = %failure, "a transaction of the store failed");
             // Nothing of it stands; without a transaction there is nothing to roll back.
             let _ = connection.execute_batch("ROLLBACK");
@@ -111,12 +128,16 @@ fn run(connection: Connection, mut queue: mpsc::Receiver<Job>) {
         for reply in replies {
             reply(match &committed {
                 Ok(()) => Ok(()),
-                Err(failure) => Err(StoreError::Failed(failure.to_string())),
+                Err(failure) => Err(failure.again()),
             });
         }
     }
     // A hint for the next start; without it queries are slower, not wrong.
     let _ = connection.execute_batch("PRAGMA optimize");
+}
+
+fn rolled_back() -> StoreError {
+    StoreError::Failed("another write of the same transaction failed".to_owned())
 }
 
 fn begin(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {

@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod env;
 mod helper;
+mod keeping;
 mod model_openai;
 mod runs;
 mod sandbox;

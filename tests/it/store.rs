@@ -1,6 +1,6 @@
 //! Behaviour of `store`, on real files.
 
-mod bench;
+pub mod bench;
 mod claims;
 mod finish;
 mod occurrences;

@@ -37,6 +37,9 @@ pub fn config(state: &Path) -> Config {
         task_wall_timeout: None,
         python_cell_timeout: None,
         budget_winddown_fraction: 0.8,
+        retention: None,
+        retention_keep_runs: 10,
+        disk_min_free: 0,
         warnings: Vec::new(),
         settings: Vec::new(),
     }

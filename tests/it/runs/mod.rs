@@ -11,4 +11,4 @@ mod operator;
 mod policies;
 mod resilience;
 mod retries;
-mod simulated_time;
+pub mod simulated_time;

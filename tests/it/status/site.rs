@@ -87,6 +87,7 @@ impl Site {
                 seal: Some(seal()),
             },
             heartbeat: Default::default(),
+            alarms: fleet::run::Alarms::default(),
             artifacts: dir.path().join("artifacts"),
         };
         context.heartbeat.beat(Timestamp::now());
