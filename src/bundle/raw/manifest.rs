@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{RawLimits, RawRetryPolicy, RawWorktreeConfig};
+use super::{RawChannel, RawLimits, RawRetryPolicy, RawWorktreeConfig};
 
 /// The bundle's one manifest: where models come from, what they cost, in which sandbox tools run, and
 /// what every task inherits.
@@ -26,6 +26,8 @@ pub(crate) struct RawManifest {
     pub(crate) pricing: Option<RawPricing>,
     /// In what the model's code runs.
     pub(crate) sandbox: Option<RawSandbox>,
+    /// Where people are told of failures and the like.
+    pub(crate) notify: Option<Vec<RawChannel>>,
 }
 
 /// What every task inherits where it says nothing itself. Mappings are inherited key by key.
@@ -48,6 +50,8 @@ pub(crate) struct RawDefaults {
     pub(crate) retry_policy: Option<RawRetryPolicy>,
     /// How a run's checkout is made and removed.
     pub(crate) worktree_config: Option<RawWorktreeConfig>,
+    /// The channels that are told. Absent: every one.
+    pub(crate) notify: Option<Vec<String>>,
 }
 
 /// A place that answers model requests.

@@ -7,12 +7,14 @@ mod limits;
 mod manifest;
 mod models;
 mod names;
+mod notify;
 mod persona;
 mod range;
 mod retry;
 mod sandbox;
 mod script;
 mod secrets;
+mod sla;
 mod task;
 mod template;
 mod workspace;
@@ -51,6 +53,7 @@ pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Proble
         providers: manifest.models.into_providers(),
         pricing: manifest.pricing,
         sandbox: manifest.sandbox,
+        channels: manifest.channels.valid,
         personas: personas.valid,
         tasks,
     };
