@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use super::holder::{self, HolderError, HolderLock};
@@ -24,6 +25,8 @@ pub struct Context {
     pub podman: Podman,
     pub seal: SealReport,
     pub holder: HolderLock,
+    /// Woken when notices were promised.
+    pub promised: Notify,
 }
 
 /// Why nothing can be run here. Each says the way out.
@@ -61,7 +64,17 @@ impl Context {
         holder::sweep_dead(&config.state);
         let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
-        Ok(Arc::new(Context { config, store, clock, redactor, models, podman, seal, holder }))
+        Ok(Arc::new(Context {
+            config,
+            store,
+            clock,
+            redactor,
+            models,
+            podman,
+            seal,
+            holder,
+            promised: Notify::new(),
+        }))
     }
 
     /// A claim by this process, now: of that run alone, or of whatever is due.

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::Context;
 use super::cleanup::Cleanup;
 use super::collect::Work;
+use super::{Context, notices};
 use crate::bundle::Task;
 use crate::run::{
     CommitId, Decision, Event, EventKind, Outcome, OutcomeClass, RetryPolicy, RunState, SkipReason,
@@ -81,9 +81,10 @@ pub async fn finish(
         events: vec![Event { at: now, attempt: claimed.attempt, kind: event }],
         cleanup: cleanup.map(|job| job.to_json()).collect(),
         park_after: 0,
-        notices: Vec::new(),
+        notices: notices::of_end(task, claimed, &ending.outcome, state, now),
     };
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
+    context.promised.notify_one();
     log(claimed, &ending.outcome, state, retry_at);
     Ok(state)
 }
@@ -134,7 +135,7 @@ fn log(claimed: &ClaimedRun, outcome: &Outcome, state: RunState, retry_at: Optio
 }
 
 /// A number in 0..=1 for the retry's jitter; without random bytes the middle serves.
-fn chance() -> f64 {
+pub(super) fn chance() -> f64 {
     let mut bytes = [0_u8; 4];
     match getrandom::fill(&mut bytes) {
         Ok(()) => f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX),

@@ -11,6 +11,7 @@ use tracing::{error, info, warn};
 
 use super::agenda::{Agenda, plan};
 use super::bundles::BundleKeeper;
+use super::courier::Courier;
 use super::execute::{Execution, execute};
 use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
@@ -49,6 +50,7 @@ pub struct Service {
     /// What is due may have been lost to a failed write: the agenda is read anew.
     agenda_is_stale: bool,
     housekeeping: Housekeeping,
+    courier: Courier,
 }
 
 impl Service {
@@ -61,6 +63,7 @@ impl Service {
         heartbeat: Heartbeat,
     ) -> Self {
         let housekeeping = Housekeeping::new(context.clock.now());
+        let courier = Courier::start(context.clone(), bundles.subscribe());
         Service {
             context,
             bundles,
@@ -73,6 +76,7 @@ impl Service {
             unrecorded: false,
             agenda_is_stale: true,
             housekeeping,
+            courier,
         }
     }
 
@@ -93,7 +97,10 @@ impl Service {
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
-                () = self.wake.touched() => self.housekeeping.wanted(),
+                () = self.wake.touched() => {
+                    self.housekeeping.wanted();
+                    self.context.promised.notify_one();
+                }
                 () = self.housekeeping.done() => {}
                 Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,
@@ -249,7 +256,7 @@ impl Service {
             }
         }
         self.interrupt().await;
-        self.housekeeping.finish(&self.context).await;
+        tokio::join!(self.housekeeping.finish(&self.context), self.courier.finish());
         info!("stopped");
         Ok(())
     }

@@ -9,6 +9,7 @@ mod counters;
 mod dead_letters;
 mod effects;
 mod events;
+mod notices;
 mod occurrences;
 mod orphans;
 mod outbox;
@@ -27,12 +28,13 @@ use reader::Readers;
 use writer::Writer;
 
 pub use records::{
-    AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedRun, HeldTask, Holder,
-    NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room, StoreError,
+    AfterFailure, AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedNotice, ClaimedRun,
+    DueNotices, HeldTask, Holder, NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room,
+    StoreError,
 };
 pub use views::{
-    ArtifactRow, AttemptRow, DeadLetterRow, EventRow, ReplayTarget, RunDetail, RunFilter, RunRow,
-    TaskStats, Totals,
+    ArtifactRow, AttemptRow, DeadLetterRow, EventRow, NoticeRow, ReplayTarget, RunDetail,
+    RunFilter, RunRow, TaskStats, Totals,
 };
 
 /// The store. Cheap to clone; the writer thread ends when the last clone is dropped.

@@ -108,7 +108,7 @@ fn unknown_channels_and_events_are_named_with_what_was_meant() {
     let defaults = format!("{MANIFEST}notify: []\n").replace("session}", "session, notify: [x]}");
     assert_eq!(
         check(&[("manifest.yaml", &defaults)]),
-        ["manifest.yaml:4:45 unknown-channel: no channel is named \"x\""]
+        ["manifest.yaml:4:46 unknown-channel: no channel is named \"x\""]
     );
 }
 
