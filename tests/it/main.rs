@@ -7,6 +7,7 @@ mod config;
 mod env;
 mod helper;
 mod model_openai;
+mod notify;
 mod runs;
 mod sandbox;
 mod schedule;

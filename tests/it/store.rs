@@ -3,6 +3,7 @@
 mod bench;
 mod claims;
 mod finish;
+mod notices;
 mod occurrences;
 mod opening;
 mod replay;
