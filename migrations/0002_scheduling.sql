@@ -46,6 +46,12 @@ ALTER TABLE outbox ADD COLUMN try_at INTEGER;
 ALTER TABLE outbox ADD COLUMN last_error TEXT;
 -- Tried too often: kept for people to see.
 ALTER TABLE outbox ADD COLUMN given_up_at INTEGER;
+-- Since when it is to be sent: a wish to try again begins anew.
+ALTER TABLE outbox ADD COLUMN waits_since INTEGER;
+-- By which channel.
+ALTER TABLE outbox ADD COLUMN channel TEXT;
+CREATE INDEX outbox_cleanup ON outbox (id) WHERE kind = 'cleanup';
+CREATE INDEX outbox_waiting ON outbox (channel, try_at) WHERE kind = 'notice' AND given_up_at IS NULL;
 CREATE UNIQUE INDEX outbox_idempotency ON outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
 -- Set when a backup took this store's place: what was due between the two is unknown.

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod schedule;
 pub mod secrets;
+pub mod tls;
 
 pub mod config;
 
@@ -20,6 +21,8 @@ pub mod worktree;
 
 pub mod agent;
 pub mod tools;
+
+pub mod notify;
 
 pub mod runner;
 

@@ -2,6 +2,7 @@
 //! is wrong with it. Reads git objects only (the files on disk only to validate what is not committed
 //! yet) and looks at the repositories that tasks name; never the environment or the clock.
 
+mod channel;
 mod model;
 mod nearest;
 mod problem;
@@ -19,6 +20,9 @@ use std::sync::Arc;
 
 use crate::run::CommitId;
 
+pub use channel::{
+    Channel, ChannelKind, HostCommand, Sla, Smtp, Tls, Webhook, WebhookUrl, check_webhook_url,
+};
 pub use model::{
     Bundle, Completion, Misfire, MisfirePolicy, ModelRef, OnError, Overlap, Persona, PriceEntry,
     Pricing, Provider, ProviderKind, RunIf, SandboxLimits, SandboxSettings, Script, ScriptFault,

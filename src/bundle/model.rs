@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::channel::{Channel, Sla};
 use crate::run::{CommitId, NanoUsd, RetryPolicy, TaskName};
 use crate::schedule::Schedule;
 
@@ -17,6 +18,8 @@ pub struct Bundle {
     pub providers: BTreeMap<String, Provider>,
     pub pricing: Pricing,
     pub sandbox: SandboxSettings,
+    /// The manifest's `notify`, by name.
+    pub channels: BTreeMap<String, Arc<Channel>>,
     pub personas: BTreeMap<String, Arc<Persona>>,
     /// Every task, enabled or not.
     pub tasks: BTreeMap<TaskName, Arc<Task>>,
@@ -67,6 +70,10 @@ pub struct Task {
     pub worktree: WorktreeConfig,
     pub retry: RetryPolicy,
     pub completion: Completion,
+    /// The channels that are told of it.
+    pub notify: Vec<Arc<Channel>>,
+    /// When a run of it takes too long; `None`: nobody is told.
+    pub sla: Option<Sla>,
     /// The recorded session, when the provider is `scripted`.
     pub script: Option<Arc<Script>>,
 }

@@ -12,6 +12,7 @@ mod follow;
 mod global;
 mod init;
 mod logging;
+mod notify;
 mod open;
 mod output;
 mod page;
@@ -65,6 +66,8 @@ enum Verb {
     Dlq(dlq::DlqArgs),
     /// Shows runs, their logs and artifacts.
     Runs(runs::RunsArgs),
+    /// Tries channels and shows the notices that wait.
+    Notify(notify::NotifyArgs),
     /// Lists and prunes worktrees.
     Worktree(worktree::WorktreeArgs),
     /// Builds the sandbox image and probes the seal.
@@ -105,6 +108,7 @@ pub fn main() -> ExitCode {
         Verb::Sched(args) => sched::run(args, &global),
         Verb::Dlq(args) => dlq::run(args, &global),
         Verb::Runs(args) => runs::run(args, &global),
+        Verb::Notify(args) => notify::run(args, &global),
         Verb::Worktree(args) => worktree::run(args, &global),
         Verb::Sandbox(args) => sandbox::run(args, &global),
         Verb::Backup(args) => backup::run(args, &global),

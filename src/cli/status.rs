@@ -164,7 +164,11 @@ fn reasons(
         .then(|| format!("{} dead letter(s) wait for a replay", totals.dead_letters_open));
     let absent = (!daemon_runs && something_due)
         .then(|| "tasks are scheduled, and no daemon runs: start `fleet serve`".to_owned());
-    [absent, bundle, letters].into_iter().flatten().collect()
+    let given_up = (totals.notices_given_up > 0).then(|| {
+        let number = totals.notices_given_up;
+        format!("{number} notice(s) could not be sent: fleet notify list shows them")
+    });
+    [absent, bundle, letters, given_up].into_iter().flatten().collect()
 }
 
 fn text(report: &Report) -> String {

@@ -108,6 +108,11 @@ impl Timeline {
                 )
             }
             EventKind::Warned { message } => alone(format!("warning: {}", visible(message))),
+            EventKind::RanLong { level, expected_ms, after_ms } => {
+                let how = if level == "sla_overdue" { "overdue" } else { "longer than expected" };
+                let (after, expected) = (duration(*after_ms), duration(*expected_ms));
+                alone(format!("{how}: runs for {after}, expected {expected}"))
+            }
             EventKind::AttemptFinished { outcome, usage, retry_at } => {
                 let next =
                     retry_at.map_or(String::new(), |at| format!("; again at {}", instant(at)));

@@ -100,6 +100,8 @@ pub enum EventKind {
     },
     /// Something degraded that a person should know of.
     Warned { message: String },
+    /// The attempt takes longer than its task's expected duration: `sla_warning` or `sla_overdue`.
+    RanLong { level: String, expected_ms: u64, after_ms: u64 },
     /// An attempt ended.
     AttemptFinished { outcome: Outcome, usage: Usage, retry_at: Option<Timestamp> },
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use super::executor::{Double, Executor};
@@ -29,6 +30,8 @@ pub struct Context {
     pub executor: Executor,
     /// What is wrong with the host, for the page and before claims.
     pub alarms: Alarms,
+    /// Woken when notices were promised.
+    pub promised: Notify,
 }
 
 /// Why nothing can be run here. Each says the way out.
@@ -94,6 +97,7 @@ impl Context {
             holder,
             executor,
             alarms,
+            promised: Notify::new(),
         }))
     }
 

@@ -16,7 +16,7 @@ use super::condition::{self, Verdict};
 use super::finish::{Ending, finish};
 use super::prompt;
 use super::session_log::SessionLog;
-use super::{Context, cleanup, lease, workspace};
+use super::{Context, cleanup, lease, sla, workspace};
 use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
 use crate::run::{
@@ -58,7 +58,7 @@ pub async fn execute(execution: Execution) -> Result<RunState, StoreError> {
         cancel: &cancel,
         checkout: OnceCell::new(),
     };
-    let ended = AssertUnwindSafe(attempt.carry_out(task.as_deref())).catch_unwind().await;
+    let ended = AssertUnwindSafe(attempt.carry_out(task.as_ref())).catch_unwind().await;
     let mut ending = ended.unwrap_or_else(|_| {
         error!(run.id = %claimed.run_id, attempt = claimed.attempt, "the run panicked");
         let reason = "fleet itself failed while it carried out the run: see the daemon's log";
@@ -96,7 +96,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn carry_out(&self, task: Option<&Task>) -> Ending {
+    async fn carry_out(&self, task: Option<&Arc<Task>>) -> Ending {
         let Some(task) = task else {
             let reason =
                 format!("task {} is not in bundle {}", self.claimed.task, self.bundle.commit);
@@ -109,6 +109,7 @@ impl Attempt<'_> {
             self.claimed.token,
             self.cancel.clone(),
         )));
+        let _sla = self.watch_duration(task);
         let (events, requests) = EventSink::channel(LOG_CAPACITY);
         let log = tokio::spawn(self.session_log().persist(requests));
         let ended = self.attempt(task, events).await;
@@ -240,6 +241,12 @@ impl Attempt<'_> {
             clock.sleep_until(deadline).await;
             cancel.cancel(CancelReason::WallTimeout);
         }))
+    }
+
+    fn watch_duration(&self, task: &Arc<Task>) -> Option<Attached> {
+        let (context, claimed) = (self.context.clone(), self.claimed.clone());
+        let sla = task.sla?;
+        Some(Attached(tokio::spawn(sla::watch(context, task.clone(), sla, claimed))))
     }
 
     async fn record_facts(&self, checkout: &Checkout, model: String) -> Result<(), Outcome> {

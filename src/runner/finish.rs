@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::Context;
 use super::cleanup::Cleanup;
 use super::collect::Work;
+use super::{Context, notices};
 use crate::bundle::Task;
 use crate::run::{
     CommitId, Decision, Event, EventKind, Outcome, OutcomeClass, RetryPolicy, RunState, SkipReason,
@@ -96,9 +96,10 @@ pub async fn finish(
         },
         cleanup: cleanup.map(|job| job.to_json()).collect(),
         park_after: task.map_or(0, |task| task.park_after),
-        notices: Vec::new(),
+        notices: notices::of_end(task, claimed, &ending.outcome, state, now),
     };
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
+    context.promised.notify_one();
     log(claimed, &ending.outcome, state, retry_at);
     Ok(state)
 }
@@ -122,7 +123,7 @@ fn log(claimed: &ClaimedRun, outcome: &Outcome, state: RunState, retry_at: Optio
 }
 
 /// A number in 0..=1 for the retry's jitter; without random bytes the middle serves.
-fn chance() -> f64 {
+pub(super) fn chance() -> f64 {
     let mut bytes = [0_u8; 4];
     match getrandom::fill(&mut bytes) {
         Ok(()) => f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX),

@@ -11,6 +11,7 @@ use tracing::{error, info, warn};
 
 use super::agenda::Agenda;
 use super::bundles::BundleKeeper;
+use super::courier::Courier;
 use super::execute::Execution;
 use super::finish::{Ending, finish};
 use super::housekeeping::Housekeeping;
@@ -54,6 +55,7 @@ pub struct Service {
     agenda_is_stale: bool,
     last_turn: Timestamp,
     housekeeping: Housekeeping,
+    courier: Courier,
 }
 
 impl Service {
@@ -66,6 +68,7 @@ impl Service {
         heartbeat: Heartbeat,
     ) -> Self {
         let housekeeping = Housekeeping::new(context.clock.now());
+        let courier = Courier::start(context.clone(), bundles.subscribe());
         Service {
             context,
             bundles,
@@ -79,6 +82,7 @@ impl Service {
             agenda_is_stale: true,
             last_turn: Timestamp::MIN,
             housekeeping,
+            courier,
         }
     }
 
@@ -103,7 +107,10 @@ impl Service {
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
-                () = self.wake.touched() => self.housekeeping.wanted(),
+                () = self.wake.touched() => {
+                    self.housekeeping.wanted();
+                    self.context.promised.notify_one();
+                }
                 () = self.housekeeping.done() => {}
                 Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,
@@ -315,7 +322,7 @@ impl Service {
             }
         }
         self.interrupt().await;
-        self.housekeeping.finish(&self.context).await;
+        tokio::join!(self.housekeeping.finish(&self.context), self.courier.finish());
         info!("stopped");
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::attached::Attached;
 use super::execute::{Execution, execute};
 use super::holder::HolderError;
 use super::wake::Wake;
-use super::{Context, cleanup, occurrence};
+use super::{Context, cleanup, courier, occurrence};
 use crate::bundle::{Bundle, Task};
 use crate::run::{Cancel, RunId, RunState};
 use crate::store::{ClaimedRun, RunRow, StoreError};
@@ -73,6 +73,7 @@ impl TaskRun {
             let row = self.context.store.run(self.run.clone()).await?;
             if row.state.is_terminal() || self.cancel.reason().is_some() {
                 cleanup::run_due(&self.context).await?;
+                courier::send_due(&self.context, &self.bundle).await;
                 return Ok(row);
             }
             self.wait(&row).await;

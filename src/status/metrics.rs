@@ -45,6 +45,7 @@ fn text(
     let help = "Reasons for which nothing new is claimed; 0 when claims go on";
     registry.register("claims_stopped", help, gauge(stopped));
     spending(&mut registry, totals);
+    notices(&mut registry, totals);
     tasks(&mut registry, stats, bundle, now);
     let mut text = String::new();
     encode(&mut text, &registry).expect("a string takes every metric");
@@ -71,6 +72,15 @@ fn runs(registry: &mut Registry, totals: &Totals) {
     let help = "Runs that wait for a slot or for their retry";
     registry.register("runs_pending", help, gauge(totals.pending));
     registry.register("runs_running", "Runs under way", gauge(totals.running));
+}
+
+fn notices(registry: &mut Registry, totals: &Totals) {
+    let help = "Notices by what became of them";
+    registry.register("notices", help, family("result", &totals.notices));
+    let help = "Notices that wait to be sent";
+    registry.register("notices_waiting", help, gauge(totals.notices_waiting));
+    let help = "Notices that could not be sent and were given up";
+    registry.register("notices_given_up", help, gauge(totals.notices_given_up));
 }
 
 fn spending(registry: &mut Registry, totals: &Totals) {
@@ -130,6 +140,9 @@ mod tests {
             running: 4,
             cost_usd: 1.5,
             tokens: 999,
+            notices: vec![("given_up".into(), 1), ("sent".into(), 5)],
+            notices_waiting: 2,
+            notices_given_up: 1,
         };
         let stats = TaskStats {
             task: TaskName::new("report"),
@@ -154,6 +167,10 @@ mod tests {
             "fleet_claims_stopped 1",
             "fleet_cost_usd_total 1.5",
             "fleet_tokens_total 999",
+            "fleet_notices_total{result=\"given_up\"} 1",
+            "fleet_notices_total{result=\"sent\"} 5",
+            "fleet_notices_waiting 2",
+            "fleet_notices_given_up 1",
             "fleet_task_last_success_timestamp_seconds{task=\"report\"} 1796083200",
         ];
         let mut seen = series;

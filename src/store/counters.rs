@@ -12,6 +12,8 @@ pub(super) const OUTCOME: &str = "outcome";
 pub(super) const DEAD_LETTER: &str = "dead_letter";
 /// Spent in all; the label is empty.
 pub(super) const COST: &str = "cost";
+/// Notices by what became of them.
+pub(super) const NOTICE: &str = "notice";
 /// Counted tokens in all; the label is empty.
 pub(super) const TOKENS: &str = "tokens";
 
@@ -56,6 +58,7 @@ fn totals(connection: &Connection) -> rusqlite::Result<Totals> {
             DEAD_LETTER => totals.dead_letters_queued.push((label, value)),
             COST => totals.cost_usd = NanoUsd(value).as_usd(),
             TOKENS => totals.tokens = value,
+            NOTICE => totals.notices.push((label, value)),
             _ => {}
         }
     }
@@ -66,7 +69,20 @@ fn totals(connection: &Connection) -> rusqlite::Result<Totals> {
         [],
         |row| get_unsigned(row, "open"),
     )?;
+    let (waiting, given_up) = notices(connection)?;
+    (totals.notices_waiting, totals.notices_given_up) = (waiting, given_up);
     Ok(totals)
+}
+
+/// Notices that wait and that were given up; the outbox is short.
+fn notices(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    connection.query_row(
+        "SELECT count(*) FILTER (WHERE given_up_at IS NULL) AS waiting,
+            count(*) FILTER (WHERE given_up_at IS NOT NULL) AS given_up
+         FROM outbox WHERE kind = 'notice'",
+        [],
+        |row| Ok((get_unsigned(row, "waiting")?, get_unsigned(row, "given_up")?)),
+    )
 }
 
 /// Counts open runs, which are few: a partial index holds them and nothing else.

@@ -13,6 +13,7 @@ mod effects;
 mod events;
 mod fault;
 mod lock;
+mod notices;
 mod occurrences;
 mod orphans;
 mod outbox;
@@ -37,14 +38,15 @@ use writer::Writer;
 pub use backup::{Backup, backup};
 pub use checkpoint::WalState;
 pub use records::{
-    AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedRun, HeldTask, Holder,
-    NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room, StoreError,
+    AfterFailure, AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedNotice, ClaimedRun,
+    DueNotices, HeldTask, Holder, NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room,
+    StoreError,
 };
 pub use restore::{Gap, Restored, SinceBackup, restore};
 pub use retention::{Expired, RetentionCursor, RetentionRule};
 pub use views::{
-    ArtifactRow, AttemptRow, DeadLetterRow, EventRow, ReplayTarget, RunDetail, RunFilter, RunRow,
-    TaskStats, Totals,
+    ArtifactRow, AttemptRow, DeadLetterRow, EventRow, NoticeRow, ReplayTarget, RunDetail,
+    RunFilter, RunRow, TaskStats, Totals,
 };
 
 /// The store. Cheap to clone; the writer thread ends when the last clone is dropped.

@@ -1,11 +1,8 @@
-//! What must happen after a terminal transaction.
-
-use rusqlite::{Connection, params};
+//! What must happen after a terminal transaction: clean-up jobs, and notices (see `notices`).
 
 use super::columns::get_json;
 use super::writer::Durability;
 use super::{Store, StoreError};
-use crate::run::Notice;
 
 impl Store {
     /// Clean-up jobs that were promised and not yet done: (id, job).
@@ -35,16 +32,4 @@ impl Store {
             })
             .await
     }
-}
-
-/// Promises a notice. One with the same key is promised already.
-pub(super) fn promise_notice(connection: &Connection, notice: &Notice) -> rusqlite::Result<()> {
-    let job = serde_json::to_string(notice).expect("a notice is plain data");
-    connection
-        .execute(
-            "INSERT INTO outbox (job, kind, idempotency_key) VALUES (?1, 'notice', ?2)
-             ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
-            params![job, notice.idempotency_key],
-        )
-        .map(drop)
 }

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{
-    Artifact, AttemptNo, BootId, CommitId, Counters, DeadLetterClass, Event, FencingToken, Outcome,
-    PreparedNotice, RunId, RunState, SkipReason, TaskName, Trigger, Usage,
+    Artifact, AttemptNo, BootId, CommitId, Counters, DeadLetterClass, Event, FencingToken, Notice,
+    Outcome, PreparedNotice, RunId, RunState, SkipReason, TaskName, Trigger, Usage,
 };
 
 /// A process that may hold runs. It is alive as long as its lock file in `holders/` is locked.
@@ -202,6 +202,33 @@ pub enum Cancelled {
 fn by(pids: &[u32]) -> String {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     if pids.is_empty() { String::new() } else { format!(" by pid {}", pids.join(", ")) }
+}
+
+/// Which channels have notices to send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DueNotices {
+    pub channels: Vec<String>,
+    /// When the next ones are due.
+    pub next: Option<Timestamp>,
+}
+
+/// A notice that this process sends now, and nobody else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedNotice {
+    pub id: i64,
+    /// This try included. Also what the claim is told by.
+    pub tries: u32,
+    pub waits_since: Timestamp,
+    pub notice: Notice,
+}
+
+/// What becomes of a notice that could not be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// It is tried again, not before then.
+    TryAt(Timestamp),
+    /// It is kept for people to see.
+    GiveUp(Timestamp),
 }
 
 /// Why the store did not do it.

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::columns::{get_instant_opt, get_small, get_unsigned, instant};
+use super::columns::{get_instant, get_instant_opt, get_small, get_unsigned, instant};
 use super::writer::Durability;
-use super::{AttemptFinish, HeldTask, Store, StoreError, outbox};
+use super::{AttemptFinish, HeldTask, Store, StoreError, notices};
 use crate::run::{FollowUp, Notice, RunId, TaskName};
 use crate::secrets::Redactor;
 
@@ -141,11 +141,14 @@ pub(super) fn follow_up(
     run: &RunId,
     finish: &AttemptFinish,
 ) -> rusqlite::Result<()> {
-    let (task, before) = connection.query_row(
-        "SELECT task, coalesce(failures_in_a_row, 0) AS failures_in_a_row
+    let (task, due, before) = connection.query_row(
+        "SELECT task, due, coalesce(failures_in_a_row, 0) AS failures_in_a_row
          FROM runs LEFT JOIN task_state USING (task) WHERE run_id = ?1",
         [run.as_str()],
-        |row| Ok((row.get::<_, String>("task")?, get_small(row, "failures_in_a_row")?)),
+        |row| {
+            let due = get_instant(row, "due")?;
+            Ok((row.get::<_, String>("task")?, due, get_small(row, "failures_in_a_row")?))
+        },
     )?;
     let follow_up = FollowUp::after(before, finish.state, finish.park_after);
     if follow_up.failures_in_a_row != before {
@@ -163,9 +166,10 @@ pub(super) fn follow_up(
             let notice = Notice {
                 reason: redactor.redact(&prepared.notice.reason).into_owned(),
                 failures_in_a_row: follow_up.failures_in_a_row.max(follow_up.before),
+                due,
                 ..prepared.notice.clone()
             };
-            outbox::promise_notice(connection, &notice)?;
+            notices::promise(connection, &notice)?;
         }
     }
     Ok(())

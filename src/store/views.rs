@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{RunId, RunState, TaskName, Usage};
+use crate::run::{Notice, RunId, RunState, TaskName, Usage};
 
 /// One run in a list. The field names are the documented JSON of `fleet runs list --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,4 +141,21 @@ pub struct Totals {
     pub running: u64,
     pub cost_usd: f64,
     pub tokens: u64,
+    /// Notices by what became of them: `sent`, `given_up`.
+    pub notices: Vec<(String, u64)>,
+    pub notices_waiting: u64,
+    pub notices_given_up: u64,
+}
+
+/// A notice that waits or was given up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoticeRow {
+    pub id: i64,
+    #[serde(flatten)]
+    pub notice: Notice,
+    pub tries: u32,
+    /// Not before then.
+    pub try_at: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub given_up_at: Option<Timestamp>,
 }

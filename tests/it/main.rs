@@ -8,6 +8,7 @@ mod env;
 mod helper;
 mod keeping;
 mod model_openai;
+mod notify;
 mod runs;
 mod sandbox;
 mod schedule;

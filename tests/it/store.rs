@@ -3,6 +3,7 @@
 pub mod bench;
 mod claims;
 mod finish;
+mod notices;
 mod occurrences;
 mod opening;
 mod queue;

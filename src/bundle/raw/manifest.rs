@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{DurationText, RawLimits, RawMisfire, RawOverlap, RawRetryPolicy, RawWorktreeConfig};
+use super::{
+    DurationText, RawChannel, RawLimits, RawMisfire, RawOverlap, RawRetryPolicy, RawWorktreeConfig,
+};
 
 /// The bundle's one manifest: where models come from, what they cost, in which sandbox tools run, and
 /// what every task inherits.
@@ -26,6 +28,8 @@ pub(crate) struct RawManifest {
     pub(crate) pricing: Option<RawPricing>,
     /// In what the model's code runs.
     pub(crate) sandbox: Option<RawSandbox>,
+    /// Where people are told of failures and the like.
+    pub(crate) notify: Option<Vec<RawChannel>>,
 }
 
 /// What every task inherits where it says nothing itself. Mappings are inherited key by key.
@@ -58,6 +62,8 @@ pub(crate) struct RawDefaults {
     /// After how many dead letters in a row a task parks itself, at most 1000; 0 never. Default 5.
     #[schemars(range(max = 1000))]
     pub(crate) park_after: Option<u32>,
+    /// The channels that are told. Absent: every one.
+    pub(crate) notify: Option<Vec<String>>,
 }
 
 /// A place that answers model requests.

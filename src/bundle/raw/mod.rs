@@ -2,6 +2,7 @@
 //! are made from these types, whose comments are the keys' documentation.
 
 mod manifest;
+mod notify;
 mod persona;
 mod policies;
 mod script;
@@ -11,6 +12,7 @@ mod text;
 pub(super) use manifest::{
     RawDefaults, RawManifest, RawPricing, RawProvider, RawProviderType, RawSandbox,
 };
+pub(super) use notify::{RawChannel, RawChannelType, RawNoticeEvent, RawTls};
 pub(super) use persona::RawPersona;
 pub(super) use policies::{RawMisfire, RawMisfirePolicy, RawOnError, RawOverlap, RawRunIf};
 pub(super) use script::{RawFault, RawScript, RawStop, RawToolCall, RawTurn, RawUsage};

@@ -74,6 +74,17 @@ pub(crate) struct RawTask {
     pub(crate) retry_policy: Option<RawRetryPolicy>,
     /// What must hold before a run is a success.
     pub(crate) completion: Option<RawCompletion>,
+    /// The channels that are told. Default: the manifest's, else every one.
+    pub(crate) notify: Option<Vec<String>>,
+    /// How many minutes a run takes as a rule, 0.1 to 527040. Absent: nobody is told that it takes long.
+    #[schemars(range(min = 0.1, max = 527_040.0))]
+    pub(crate) expected_duration_minutes: Option<f64>,
+    /// After how many times the expected duration a warning is due, 0.1 to 1000. Default 1.
+    #[schemars(range(min = 0.1, max = 1000.0))]
+    pub(crate) sla_warn: Option<f64>,
+    /// After how many times the expected duration a run is overdue, 0.1 to 1000. It goes on. Default 2.
+    #[schemars(range(min = 0.1, max = 1000.0))]
+    pub(crate) sla_fail: Option<f64>,
 }
 
 /// Ceilings of a run. 0 is unlimited, with a warning.

@@ -6,6 +6,7 @@ use super::file::Sources;
 use super::limits::check_limits;
 use super::models::Models;
 use super::names::check_name;
+use super::notify::{Channels, check_channels};
 use super::persona::unknown_persona;
 use super::policies::{Inherited, check_inherited};
 use super::range::{check_range, check_repeats};
@@ -56,6 +57,7 @@ pub(super) struct Manifest {
     pub(super) models: Models,
     pub(super) pricing: Pricing,
     pub(super) sandbox: SandboxSettings,
+    pub(super) channels: Channels,
     pub(super) timezone: Given<String>,
     pub(super) jitter: Option<Duration>,
     /// The persona's name; looked up with the personas.
@@ -66,6 +68,7 @@ pub(super) struct Manifest {
     pub(super) retry: RawRetryPolicy,
     pub(super) worktree: RawWorktreeConfig,
     pub(super) policies: Inherited,
+    pub(super) notify: Option<Vec<String>>,
 }
 
 impl Manifest {
@@ -76,6 +79,7 @@ impl Manifest {
             models: Models::unreadable(),
             pricing: Pricing::default(),
             sandbox: SandboxSettings::default(),
+            channels: Channels::unreadable(),
             timezone: Given::Bad,
             jitter: None,
             persona: None,
@@ -85,6 +89,7 @@ impl Manifest {
             retry: RawRetryPolicy::default(),
             worktree: RawWorktreeConfig::default(),
             policies: Inherited::default(),
+            notify: None,
         }
     }
 }
@@ -151,8 +156,13 @@ fn check_raw(raw: RawManifest, document: &Document<'_>) -> Manifest {
     let models = check_providers(&providers, document);
     let pricing = check_pricing(&raw.pricing.unwrap_or_default(), &models, document);
     let sandbox = check_sandbox(raw.sandbox.unwrap_or_default(), document);
+    let channels = check_channels(&raw.notify.unwrap_or_default(), document);
     let defaults = raw.defaults.unwrap_or_default();
-    with_defaults(defaults, name, models, pricing, sandbox, document)
+    let at = root.key("defaults").key("notify");
+    channels.check_names(defaults.notify.as_deref(), &at, document);
+    let notify = defaults.notify.clone();
+    let manifest = with_defaults(defaults, name, models, pricing, sandbox, document);
+    Manifest { channels, notify, ..manifest }
 }
 
 fn with_defaults(
@@ -189,10 +199,12 @@ fn with_defaults(
         models,
         pricing,
         sandbox,
+        channels: Channels::default(),
         limits,
         retry,
         worktree,
         policies,
+        notify: None,
     }
 }
 
@@ -314,7 +326,8 @@ fn check_kind(
     }
 }
 
-fn check_env_name(name: &str, at: &Path, document: &Document<'_>) {
+/// Reports what cannot be an environment variable's name, without repeating it.
+pub(super) fn check_env_name(name: &str, at: &Path, document: &Document<'_>) {
     let valid = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if valid || looks_secret(name) {

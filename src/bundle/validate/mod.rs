@@ -7,6 +7,7 @@ mod limits;
 mod manifest;
 mod models;
 mod names;
+mod notify;
 mod persona;
 mod policies;
 mod range;
@@ -15,6 +16,7 @@ mod sandbox;
 mod schedule;
 mod script;
 mod secrets;
+mod sla;
 mod task;
 mod template;
 mod workspace;
@@ -53,6 +55,7 @@ pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Proble
         providers: manifest.models.into_providers(),
         pricing: manifest.pricing,
         sandbox: manifest.sandbox,
+        channels: manifest.channels.valid,
         personas: personas.valid,
         tasks,
     };

@@ -14,6 +14,7 @@ use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry, resolve_retry};
 use super::schedule::{ScheduleKeys, check_schedule};
 use super::script::Scripts;
+use super::sla::check_sla;
 use super::template::check_prompt;
 use super::workspace::{check_repo, check_worktree, resolve_worktree};
 use crate::bundle::nearest::did_you_mean;
@@ -64,6 +65,7 @@ impl Context<'_> {
     fn check_task(&self, name: &str, raw: RawTask, document: &Document<'_>) -> Option<Task> {
         let root = Path::root();
         let policies = check_policies(&raw, &self.manifest.policies, document);
+        let sla = check_sla(&raw, document);
         let limits = raw.limits.unwrap_or_default();
         check_limits(&limits, &root.key("limits"), document);
         let retry = raw.retry_policy.unwrap_or_default();
@@ -73,6 +75,9 @@ impl Context<'_> {
         check_temperature(raw.temperature, document);
         check_range(raw.max_retries, 0..=MAX_RETRIES, &root.key("max_retries"), document);
         check_repeats(raw.tags.as_deref(), &root.key("tags"), document);
+        let channels = &self.manifest.channels;
+        channels.check_names(raw.notify.as_deref(), &root.key("notify"), document);
+        let notify = channels.choose(raw.notify.as_deref().or(self.manifest.notify.as_deref()));
 
         let timezone = self.timezone(raw.timezone, document);
         let keys = ScheduleKeys {
@@ -117,6 +122,8 @@ impl Context<'_> {
             worktree: resolve_worktree(&worktree, &self.manifest.worktree),
             retry: resolve_retry(max_retries, &retry, &self.manifest.retry),
             completion,
+            notify,
+            sla,
             script,
         })
     }

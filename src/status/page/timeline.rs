@@ -341,6 +341,13 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             "Work collected",
             collected(branch.as_deref(), commit.as_deref(), *commits),
         )),
+        EventKind::RanLong { level, expected_ms, after_ms } => {
+            let overdue = level == "sla_overdue";
+            let (tone, title) =
+                if overdue { ("bad", "Overdue") } else { ("warning", "Longer than expected") };
+            let (after, expected) = (words::duration(*after_ms), words::duration(*expected_ms));
+            Some((tone, title, format!("runs for {after}, expected {expected}")))
+        }
         EventKind::AttemptFinished { outcome, retry_at, .. } => {
             let tone = if outcome.reason.is_empty() { "ok" } else { "bad" };
             let retry = match retry_at {

@@ -1,7 +1,9 @@
 #![allow(dead_code)] // Each group of tests uses a part of it.
 //! The test environment: the built binary, scratch directories, git repositories, a shared image.
 
+pub mod mail_server;
 pub mod model_server;
+pub mod receiver;
 pub mod sandbox;
 pub mod sandbox_double;
 pub mod simulation;

@@ -123,6 +123,11 @@ impl World {
 
     /// Starts the daemon and waits until it is ready.
     pub fn serve(&self) -> Daemon {
+        self.serve_with(&[])
+    }
+
+    /// Like [`World::serve`], with more environment.
+    pub fn serve_with(&self, environment: &[(&str, &str)]) -> Daemon {
         let bundle = self.bundle();
         let mut command = self.command(&[
             "serve",
@@ -131,6 +136,7 @@ impl World {
             "--listen",
             "127.0.0.1:0",
         ]);
+        command.envs(environment.iter().copied());
         let daemon = Daemon::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
         daemon.wait_for("the status page is up");
         daemon

@@ -8,8 +8,8 @@ use fleet::secrets::Redactor;
 use fleet::store::{ReplayTarget, RetentionCursor, RetentionRule, RunFilter, Store};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::env::world::World;
 use crate::env::simulation::Simulation;
+use crate::env::world::World;
 use crate::store::bench::{Bench, finish, now, run_id};
 
 /// Runs that ended long ago, an hour apart, with an attempt, a log and an artifact each.

@@ -7,6 +7,7 @@ mod crash;
 mod credentials;
 mod daemon;
 mod hostile_git;
+mod notices;
 mod operator;
 mod policies;
 mod resilience;

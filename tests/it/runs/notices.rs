@@ -1,0 +1,1 @@
+//! From the end of a run to what people are told.
