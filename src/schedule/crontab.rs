@@ -35,6 +35,8 @@ const NAMES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
+const NANOS: i128 = 1_000_000_000;
+
 /// The last year whose times are due.
 const LAST_YEAR: i16 = 2099;
 
@@ -66,7 +68,9 @@ impl Crontab {
 
     /// The first civil time strictly later than `after`, at most in 2099.
     pub(super) fn next(&self, after: DateTime) -> Option<DateTime> {
-        let seconds = Offset::UTC.to_timestamp(after).ok()?.as_second();
+        // Whole seconds, downward: a part of a second before 1970 would be rounded up to the next.
+        let seconds = Offset::UTC.to_timestamp(after).ok()?.as_nanosecond().div_euclid(NANOS);
+        let seconds = i64::try_from(seconds).ok()?;
         let after = ChronoDateTime::<Utc>::from_timestamp(seconds, 0)?;
         let found = self.searches.iter().filter_map(|search| search.after(&after).next()).min()?;
         let found = jiff::Timestamp::from_second(found.timestamp()).ok()?;

@@ -1,11 +1,11 @@
-//! Schedules against tables of clock changes and against a second implementation.
+//! The meaning of expressions, and what is refused. Clock changes by the table, a second
+//! implementation and properties are in `tests/it/schedule`.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use proptest::prelude::*;
 
-use super::{Schedule, zone_names};
+use super::Schedule;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
@@ -165,6 +165,15 @@ fn fixed_jobs_in_a_gap_are_due_at_the_first_instant_after_it() {
 }
 
 #[test]
+fn a_gap_that_ends_on_the_next_day_does_not_swallow_a_fixed_time() {
+    // On Saturday 27 March 2027 the clocks of Nuuk go from 23:00 to 24:00.
+    assert_eq!(
+        upcoming("30 23 * * SAT", "America/Nuuk", "2027-03-27T12:00:00Z", 2),
+        ["2027-03-28T00:00:00-01:00", "2027-04-03T23:30:00-01:00"]
+    );
+}
+
+#[test]
 fn several_fixed_times_in_one_gap_are_due_once() {
     assert_eq!(
         upcoming("15,45 2 * * *", "America/New_York", "2027-03-14T00:00:00Z", 2),
@@ -265,78 +274,6 @@ fn unknown_zones_get_a_near_name() {
     let error = Schedule::parse("@daily", "Europe/Berln").expect_err("no such zone");
     assert_eq!(error.to_string(), "unknown time zone \"Europe/Berln\"");
     assert_eq!(error.hint.as_deref(), Some("did you mean \"Europe/Berlin\"?"));
-}
-
-fn field(min: u8, max: u8) -> impl Strategy<Value = String> {
-    prop_oneof![
-        3 => Just("*".to_owned()),
-        2 => (1..=max).prop_map(|step| format!("*/{step}")),
-        3 => (min..=max).prop_map(|value| value.to_string()),
-        2 => (min..=max, min..=max).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
-        1 => (min..=max, min..=max).prop_map(|(a, b)| format!("{a},{b}")),
-        1 => (min..=max, min..=max, 1..=max)
-            .prop_map(|(a, b, step)| format!("{}-{}/{step}", a.min(b), a.max(b))),
-    ]
-}
-
-fn expression() -> impl Strategy<Value = String> {
-    (field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6))
-        .prop_map(|(a, b, c, d, e)| format!("{a} {b} {c} {d} {e}"))
-}
-
-/// The other implementation joins the day fields by OR also where one is `*/n`; Debian, and so
-/// fleet, by AND wherever one starts with `*`.
-fn day_rules_differ(expression: &str) -> bool {
-    let fields: Vec<&str> = expression.split(' ').collect();
-    let stepped = |text: &str| text.starts_with("*/");
-    (stepped(fields[2]) && fields[4] != "*") || (stepped(fields[4]) && fields[2] != "*")
-}
-
-proptest! {
-    #[test]
-    fn agrees_with_a_second_implementation(
-        expression in expression(),
-        start in 1_700_000_000_i64..2_500_000_000,
-    ) {
-        prop_assume!(!day_rules_differ(&expression));
-        let ours = Schedule::parse(&expression, "UTC");
-        let theirs = croner::parser::CronParser::new().parse(&expression);
-        let (Ok(ours), Ok(theirs)) = (ours, theirs) else { return Ok(()) };
-        let mut now = Timestamp::from_second(start).expect("an instant");
-        let mut other = chrono::DateTime::<chrono::Utc>::from_timestamp(start, 0).expect("a time");
-        for _ in 0..5 {
-            let Some(next) = ours.next_after(now) else { break };
-            let found = theirs.find_next_occurrence(&other, false).expect("a next time");
-            prop_assert_eq!(next.as_second(), found.timestamp(), "{}", expression);
-            (now, other) = (next, found);
-        }
-    }
-
-    #[test]
-    fn next_is_later_than_now_in_every_zone(
-        expression in expression(),
-        zone in proptest::sample::select(zone_names().collect::<Vec<_>>()),
-        start in -5_000_000_000_i64..4_200_000_000,
-    ) {
-        let Ok(schedule) = Schedule::parse(&expression, &zone) else { return Ok(()) };
-        let mut now = Timestamp::from_second(start).expect("an instant");
-        for _ in 0..5 {
-            let Some(next) = schedule.next_after(now) else { break };
-            prop_assert!(next > now);
-            let _ = schedule.note(next);
-            now = next;
-        }
-    }
-
-    #[test]
-    fn no_text_panics(text in "\\PC{0,40}", fields in "[-0-9*/,a-zA-Z@ ]{0,30}") {
-        for text in [text, fields] {
-            if let Ok(schedule) = Schedule::parse(&text, "Europe/Berlin") {
-                let now = Timestamp::UNIX_EPOCH;
-                prop_assert!(schedule.next_after(now).is_none_or(|next| next > now));
-            }
-        }
-    }
 }
 
 #[test]

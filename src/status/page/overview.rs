@@ -257,7 +257,8 @@ mod tests {
     fn a_task_whose_schedule_is_over_says_so() {
         let (mut bundle, now) = (samples::bundle(), samples::now());
         let task = &mut bundle.tasks[0];
-        task.schedule = task.schedule.take().map(|schedule| schedule.until(now));
+        let daily = crate::schedule::Schedule::parse("@daily", "UTC").expect("a schedule");
+        task.schedule = Some(daily.until(now));
         task.next_due = None;
         let page = page(samples::frame(), &bundle, &[], &[], &Totals::default(), now);
         assert_eq!((&page.tasks[0].next, page.tasks[0].no_next.as_deref()), (&None, Some("ended")));

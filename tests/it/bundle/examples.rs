@@ -20,8 +20,8 @@ fn yaml_files(root: &Path, kind: SchemaKind) -> Vec<PathBuf> {
         SchemaKind::Task => "tasks",
         SchemaKind::Script => "scripted",
     };
-    // A bundle need not have personas.
-    let entries = std::fs::read_dir(root.join(directory)).into_iter().flatten();
+    // A bundle need not have each of the directories.
+    let Ok(entries) = std::fs::read_dir(root.join(directory)) else { return Vec::new() };
     entries.map(|entry| entry.expect("an entry").path()).collect()
 }
 
