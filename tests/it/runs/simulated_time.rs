@@ -21,7 +21,7 @@ pub(super) struct Simulation {
     pub(super) context: Arc<Context>,
     stop: mpsc::Sender<Signal>,
     service: JoinHandle<()>,
-    bundles: tokio::sync::watch::Receiver<fleet::runner::BundleState>,
+    pub(super) bundles: tokio::sync::watch::Receiver<fleet::runner::BundleState>,
     heartbeat: Heartbeat,
 }
 
