@@ -100,10 +100,12 @@ fn each_failure_the_second_in_a_row_and_the_recovery_are_told_once_and_secrets_s
         received.iter().map(|received| received.json()["run_id"].clone()).collect();
     assert_eq!(told.iter().collect::<Vec<_>>(), [ended[0], ended[1], ended[1], ended[2]]);
     daemon.terminate();
-    let log = daemon.wait_for("stopped");
-    assert!(!log.contains(KEY));
+    daemon.wait_for("stopped");
+    let log = daemon.log();
+    assert!(log.contains("sent a notice"), "{log}");
     assert_eq!(daemon.stop(), Some(0));
     for secret in [KEY, PATH_SECRET] {
+        assert!(!log.contains(secret), "{log}");
         assert_eq!(holding(&world.state(), secret), [""; 0]);
     }
 }
