@@ -12,9 +12,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::Context;
 use super::bundles::BundleState;
 use super::finish::chance;
+use super::{Context, ServeLock};
 use crate::bundle::{Bundle, Channel};
 use crate::notify::{self, Purpose};
 use crate::store::{AfterFailure, ClaimedNotice, StoreError};
@@ -23,6 +23,10 @@ use crate::store::{AfterFailure, ClaimedNotice, StoreError};
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How long a claim outlives the longest send.
 const SPARE: Duration = Duration::from_secs(20);
+/// How soon a failed store is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// How long `fleet task run` sends before it ends; a daemon goes on with the rest.
+const FOREGROUND: Duration = Duration::from_secs(60);
 /// How long a stop waits for what is being sent; the next start goes on with the rest.
 const LAST_SENDING: Duration = Duration::from_secs(5);
 /// The first wait after a failure; it doubles.
@@ -61,8 +65,18 @@ impl Drop for Courier {
     }
 }
 
-/// Sends once what is due now, without a daemon.
-pub(super) async fn send_due(context: &Arc<Context>, bundle: &Arc<Bundle>) {
+/// Sends once what is due now where no daemon does; one that runs is told.
+pub(super) async fn send_or_wake(context: &Arc<Context>, bundle: &Arc<Bundle>) {
+    if ServeLock::holder(&context.config.state).is_none() {
+        if tokio::time::timeout(FOREGROUND, send_due(context, bundle)).await.is_err() {
+            warn!("notices take long: the next daemon goes on with them");
+        }
+    } else if let Err(error) = context.config.state.wake() {
+        warn!(error = %error, "cannot touch the wake file: the daemon sends notices late");
+    }
+}
+
+async fn send_due(context: &Arc<Context>, bundle: &Arc<Bundle>) {
     let now = context.clock.now();
     match context.store.due_notices(now).await {
         Ok(due) => {
@@ -145,6 +159,7 @@ async fn empty(context: Arc<Context>, bundle: Arc<Bundle>, name: String) -> Stri
             Ok(false) => return name,
             Err(failure) => {
                 warn!(channel = name, error = %failure, "the store failed while notices were sent: tried again");
+                context.clock.sleep(TRY_AGAIN).await;
                 return name;
             }
         }

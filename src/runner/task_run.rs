@@ -73,7 +73,7 @@ impl TaskRun {
             let row = self.context.store.run(self.run.clone()).await?;
             if row.state.is_terminal() || self.cancel.reason().is_some() {
                 cleanup::run_due(&self.context).await?;
-                courier::send_due(&self.context, &self.bundle).await;
+                courier::send_or_wake(&self.context, &self.bundle).await;
                 return Ok(row);
             }
             self.wait(&row).await;

@@ -298,8 +298,8 @@ impl Entry<'_> {
             self.refuse("to", "the mail goes to nobody", "list the receivers' addresses");
         }
         check_repeats(Some(to), &at, self.document);
-        let checked = to.iter().enumerate().map(|(n, text)| self.address(text, &at.index(n)));
-        checked.fold(true, |all, one| all && one).then(|| to.clone())
+        let bad = to.iter().enumerate().filter(|(n, text)| !self.address(text, &at.index(*n)));
+        (bad.count() == 0).then(|| to.clone())
     }
 
     fn address(&self, text: &str, at: &Path) -> bool {

@@ -1,6 +1,6 @@
 //! What each code stands for, in one line.
 
-const RULES: [(&str, &str); 38] = [
+const RULES: [(&str, &str); 39] = [
     ("ambiguous-model", "A model name that several providers list"),
     ("duplicate-entry", "A list entry that stands there twice"),
     ("duplicate-key", "A key that occurs twice in one mapping"),
@@ -24,6 +24,7 @@ const RULES: [(&str, &str); 38] = [
     ("too-large", "A file with more in it than is read"),
     ("too-many-problems", "A file with more problems than are listed"),
     ("undefined-variable", "A prompt variable that does not exist"),
+    ("unknown-channel", "A channel that is not declared"),
     ("unknown-key", "A key that nobody knows"),
     ("unknown-model", "A model that no provider lists"),
     ("unknown-outcome", "A word that is not an outcome class"),

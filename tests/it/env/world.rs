@@ -193,6 +193,11 @@ impl Daemon {
         }
     }
 
+    /// The log lines that were waited through.
+    pub fn log(&self) -> String {
+        self.seen.borrow().join("\n")
+    }
+
     /// kill -9.
     pub fn kill(mut self) {
         self.child.kill().expect("the daemon is killed");
