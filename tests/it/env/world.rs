@@ -57,7 +57,12 @@ impl World {
 
     /// `fleet` with an environment of its own and this world's state directory.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(fleet_binary());
+        self.program(fleet_binary(), args)
+    }
+
+    /// Another program in the same environment.
+    pub fn program(&self, program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .env_clear()
@@ -123,8 +128,13 @@ impl World {
 
     /// Starts the daemon and waits until it is ready.
     pub fn serve(&self) -> Daemon {
+        self.serve_by(self.command(&[]))
+    }
+
+    /// Starts the daemon by a command that passes its arguments on, and waits until it is ready.
+    pub fn serve_by(&self, mut command: Command) -> Daemon {
         let bundle = self.bundle();
-        let mut command = self.command(&[
+        command.args([
             "serve",
             "--bundle",
             bundle.to_str().expect("UTF-8"),
