@@ -212,9 +212,11 @@ fn sql_is_written_only_in_the_store() {
 }
 
 #[test]
-fn tests_that_the_security_page_names_exist() {
-    let page = source_root().join("docs/security.md");
-    let page = std::fs::read_to_string(page).expect("docs/security.md");
+fn tests_that_pages_name_exist() {
+    let pages = ["docs/security.md", "docs/keeping.md"];
+    let page: String = pages
+        .map(|page| std::fs::read_to_string(source_root().join(page)).expect("a page"))
+        .concat();
     let tests = all_tests();
     let named = page.split('`').skip(1).step_by(2).filter(|name| name.contains("::"));
     let missing: Vec<&str> = named
