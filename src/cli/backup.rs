@@ -56,6 +56,7 @@ fn default_place(global: &Global) -> Result<PathBuf, Failure> {
         Failure::new(Exit::Io, format!("cannot make {}: {error}", dir.display()))
             .hint("say with --to FILE where the copy goes")
     })?;
+    store::sweep_parts(&dir);
     let stamp = Clock::System.now().strftime("%Y%m%dT%H%M%SZ");
     Ok(dir.join(format!("fleet-{stamp}.db")))
 }

@@ -40,6 +40,20 @@ pub fn backup(database: &Path, to: &Path) -> Result<Backup, StoreError> {
     Ok(Backup { path: to.to_owned(), bytes, runs, last_tick })
 }
 
+/// Removes what killed backups left in a directory. What is being written stays.
+pub fn sweep_parts(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_part = name.to_str().is_some_and(|name| name.ends_with(".db.part"));
+        let abandoned = || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_part && abandoned() {
+            // Tried again by the next backup.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn exists(to: &Path) -> StoreError {
     let message = "there is a file already, and it is not overwritten".to_owned();
     StoreError::Open { path: to.display().to_string(), message }

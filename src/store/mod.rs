@@ -35,7 +35,7 @@ use lock::StoreLock;
 use reader::Readers;
 use writer::Writer;
 
-pub use backup::{Backup, backup};
+pub use backup::{Backup, backup, sweep_parts};
 pub use checkpoint::WalState;
 pub use records::{
     AfterFailure, AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedNotice, ClaimedRun,

@@ -230,7 +230,7 @@ fn time_zones_come_from_the_binary_and_not_from_the_system() {
 #[test]
 fn tests_that_pages_of_promises_name_exist() {
     let read = |page| std::fs::read_to_string(source_root().join(page)).expect("the page");
-    let page = ["docs/security.md", "docs/notices.md"].map(read).join("\n");
+    let page = ["docs/security.md", "docs/notices.md", "docs/keeping.md"].map(read).join("\n");
     let tests = every_test();
     let named = page.split('`').skip(1).step_by(2).filter(|name| name.contains("::"));
     let missing: Vec<&str> = named

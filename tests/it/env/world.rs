@@ -57,7 +57,12 @@ impl World {
 
     /// `fleet` with an environment of its own and this world's state directory.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(fleet_binary());
+        self.program(fleet_binary(), args)
+    }
+
+    /// Another program in the same environment.
+    pub fn program(&self, program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .env_clear()
@@ -123,20 +128,26 @@ impl World {
 
     /// Starts the daemon and waits until it is ready.
     pub fn serve(&self) -> Daemon {
-        self.serve_with(&[])
+        self.serve_by(self.command(&[]))
     }
 
     /// Like [`World::serve`], with more environment.
     pub fn serve_with(&self, environment: &[(&str, &str)]) -> Daemon {
+        let mut command = self.command(&[]);
+        command.envs(environment.iter().copied());
+        self.serve_by(command)
+    }
+
+    /// Starts the daemon by a command that passes its arguments on, and waits until it is ready.
+    pub fn serve_by(&self, mut command: Command) -> Daemon {
         let bundle = self.bundle();
-        let mut command = self.command(&[
+        command.args([
             "serve",
             "--bundle",
             bundle.to_str().expect("UTF-8"),
             "--listen",
             "127.0.0.1:0",
         ]);
-        command.envs(environment.iter().copied());
         let daemon = Daemon::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
         daemon.wait_for("the status page is up");
         daemon

@@ -7,6 +7,7 @@ use fleet::run::Trigger;
 use fleet::secrets::Redactor;
 use fleet::store::{RunFilter, Store, StoreError, backup};
 
+use super::IDLE;
 use super::small_disk::with_small_disk;
 use crate::env::world::World;
 use crate::store::bench::{Bench, now, occurrence};
@@ -122,17 +123,15 @@ fn what_a_killed_backup_left_does_not_hinder_the_next_one() {
 
 #[test]
 fn backup_of_a_living_daemon_prints_place_size_and_runs() {
-    let world = World::new(&[
-        (
-            "tasks/idle.yaml",
-            "prompt: Nothing.\nschedule: '0 0 1 1 *'\ncompletion: {shell: 'true'}\n",
-        ),
-        ("scripted/idle.yaml", "turns:\n  - text: Done.\n"),
-    ]);
+    let world = World::new(IDLE);
     let daemon = world.serve();
+    let backups = world.state().join("backups");
+    std::fs::create_dir(&backups).expect("made");
+    std::fs::write(backups.join("fleet-killed.db.part"), "half").expect("written");
     let text = world.ok(&["backup"]);
+    assert_eq!(names(&backups).len(), 1, "what a killed backup left is gone");
     let place = PathBuf::from(text.lines().next().expect("a place"));
-    assert!(place.starts_with(world.state().join("backups")), "{text}");
+    assert!(place.starts_with(&backups), "{text}");
     assert!(text.contains(" KiB, 0 runs, opened and found whole"), "{text}");
     let to = world.path().join("own.db");
     let made = world.json(&["backup", "--json", "--to", to.to_str().expect("UTF-8")]);

@@ -7,9 +7,9 @@ use fleet::run::RunState;
 use fleet::store::NoticeRow;
 use serde_json::{Value, json};
 
-use super::simulated_time::Simulation;
 use crate::env::mail_server::MailServer;
 use crate::env::receiver::{Received, Receiver};
+use crate::env::simulation::Simulation;
 use crate::env::source_root;
 use crate::env::world::{BASE, World, eventually};
 

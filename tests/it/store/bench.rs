@@ -1,6 +1,6 @@
 //! A store in a scratch directory, and what tests put into it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fleet::run::{
     Artifact, BootId, Counters, Event, EventKind, FencingToken, Outcome, OutcomeClass, RunId,
@@ -52,23 +52,26 @@ impl Bench {
 
     /// Every row of every table, as text.
     pub fn dump(&self) -> String {
-        let connection = rusqlite::Connection::open(self.path()).expect("opens");
-        let tables =
-            ["runs", "attempts", "events", "artifacts", "outbox", "counters", "task_totals"];
-        let mut text = String::new();
-        for table in tables {
-            let mut query = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
-            let columns = query.column_count();
-            let mut rows = query.query([]).expect("rows");
-            while let Some(row) = rows.next().expect("a row") {
-                let values: Vec<String> = (0..columns)
-                    .map(|i| format!("{:?}", row.get_ref(i).expect("a value")))
-                    .collect();
-                text.push_str(&format!("{table}: {}\n", values.join("|")));
-            }
-        }
-        text
+        dump(&self.path())
     }
+}
+
+/// Every row of every table of a store, as text.
+pub fn dump(database: &Path) -> String {
+    let connection = rusqlite::Connection::open(database).expect("opens");
+    let tables = ["runs", "attempts", "events", "artifacts", "outbox", "counters", "task_totals"];
+    let mut text = String::new();
+    for table in tables {
+        let mut query = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
+        let columns = query.column_count();
+        let mut rows = query.query([]).expect("rows");
+        while let Some(row) = rows.next().expect("a row") {
+            let values: Vec<String> =
+                (0..columns).map(|i| format!("{:?}", row.get_ref(i).expect("a value"))).collect();
+            text.push_str(&format!("{table}: {}\n", values.join("|")));
+        }
+    }
+    text
 }
 
 pub fn now() -> Timestamp {
