@@ -24,8 +24,8 @@ pub struct EarlierEffect {
     pub tool: String,
     /// The arguments as they were sent, redacted.
     pub arguments: String,
-    /// The result as the model saw it, redacted.
-    pub result: String,
+    /// The result as the model saw it, redacted; absent where the attempt ended first.
+    pub result: Option<String>,
 }
 
 /// Renders the system prompt.
@@ -75,7 +75,7 @@ mod tests {
             earlier_effects: vec![EarlierEffect {
                 tool: "bash".to_owned(),
                 arguments: "{\"command\":\"post\"}".to_owned(),
-                result: "[exit 0]".to_owned(),
+                result: Some("[exit 0]".to_owned()),
             }],
         };
         insta::assert_snapshot!(system_prompt(&parts));

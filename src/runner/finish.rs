@@ -7,6 +7,7 @@ use super::Context;
 use super::cleanup::Cleanup;
 use super::collect::Work;
 use crate::bundle::Task;
+use crate::fault;
 use crate::run::{
     CommitId, Decision, Event, EventKind, Outcome, OutcomeClass, RetryPolicy, RunState, SkipReason,
     Usage, decide,
@@ -83,7 +84,9 @@ pub async fn finish(
         park_after: 0,
         notices: Vec::new(),
     };
+    fault::point("before_terminal");
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
+    fault::point("after_terminal");
     log(claimed, &ending.outcome, state, retry_at);
     Ok(state)
 }

@@ -17,6 +17,7 @@ use super::housekeeping::Housekeeping;
 use super::wake::Wake;
 use super::{Context, occurrence, recover};
 use crate::clock::Heartbeat;
+use crate::fault;
 use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState};
 use crate::store::{NewOccurrence, StoreError};
 
@@ -152,7 +153,9 @@ impl Service {
             let Some(task) = bundle.tasks.get(&task) else { continue };
             occurrences.push(occurrence::scheduled(task, run_id, due, now, skip));
         }
-        self.record(occurrences, now).await
+        self.record(occurrences, now).await?;
+        fault::point("after_occurrence_insert");
+        Ok(())
     }
 
     async fn record(
@@ -168,6 +171,7 @@ impl Service {
         while self.running.len() < self.context.config.max_concurrent_runs as usize {
             let request = self.context.claim(None);
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
+            fault::point("after_claim");
             let cancel = Cancel::default();
             let active = (claimed.run_id.clone(), cancel.clone());
             let bundle = match self.bundles.for_run(&claimed).await {
@@ -207,6 +211,7 @@ impl Service {
         if !self.bundles.reload(commit, now).await {
             return;
         }
+        fault::point("mid_reload");
         let ticked = match recorded {
             Ok(()) => self.record(Vec::new(), now).await,
             Err(failure) => Err(failure),

@@ -89,7 +89,9 @@ pub struct ClaimedRun {
 pub struct OutsideEffect {
     pub tool: String,
     pub arguments: String,
-    pub result: String,
+    /// As the model saw it; absent where the attempt ended first, so that nobody knows whether it
+    /// happened.
+    pub result: Option<String>,
 }
 
 /// Facts about an attempt, known once it is under way. `None` leaves a column as it is.

@@ -9,22 +9,23 @@ use crate::env::source_root;
 /// Which module may use which: the table of `docs/architecture.md`. `cli` may use everything.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("clock", &[]),
+    ("fault", &[]),
     ("schedule", &[]),
     ("secrets", &[]),
     ("config", &[]),
     ("run", &[]),
     ("bundle", &["schedule", "run"]),
-    ("store", &["run", "secrets"]),
+    ("store", &["run", "secrets", "fault"]),
     ("model", &["clock", "secrets"]),
     ("sandbox", &["config", "run"]),
     ("worktree", &[]),
-    ("tools", &["sandbox", "run"]),
-    ("agent", &["model", "tools", "sandbox", "run", "clock"]),
+    ("tools", &["sandbox", "run", "fault"]),
+    ("agent", &["model", "tools", "sandbox", "run", "clock", "fault"]),
     (
         "runner",
         &[
             "clock", "schedule", "secrets", "config", "run", "bundle", "store", "model", "sandbox",
-            "worktree", "tools", "agent",
+            "worktree", "tools", "agent", "fault",
         ],
     ),
     ("status", &["store", "run", "schedule", "bundle", "config", "clock"]),
