@@ -4,6 +4,8 @@
 
 use serde::Deserialize;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::context::{ToolContext, ToolFailure, ToolOutput};
 use crate::fault;
@@ -30,12 +32,25 @@ pub(super) async fn run(
     };
     let key = format!("{}/{}", context.workspace_path, context.call_id);
     let body = json!({"key": key, "what": arguments.what}).to_string();
-    // The service has counted once it answers; its answer has not arrived anywhere yet.
-    let sent = reqwest::Client::new().post(url).body(body).send().await;
-    fault::point("mid_tool_call");
-    Ok(match sent {
-        Ok(answer) if answer.status().is_success() => ToolOutput::text("done"),
-        Ok(answer) => ToolOutput::error(format!("the service answered {}", answer.status())),
+    Ok(match post(&url, &body).await {
+        Ok(status) if status.contains(" 200 ") => ToolOutput::text("done"),
+        Ok(status) => ToolOutput::error(format!("the service answered {status}")),
         Err(error) => ToolOutput::error(format!("the service did not answer: {error}")),
     })
+}
+
+/// One HTTP request on a connection of its own; returns the status line.
+async fn post(url: &str, body: &str) -> std::io::Result<String> {
+    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
+    let mut stream = TcpStream::connect(host).await?;
+    let length = body.len();
+    let request = format!(
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    // The service has counted, and nobody here knows it yet.
+    fault::point("mid_tool_call");
+    Ok(answer.lines().next().unwrap_or_default().to_owned())
 }
