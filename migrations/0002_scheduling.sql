@@ -47,3 +47,16 @@ ALTER TABLE outbox ADD COLUMN last_error TEXT;
 -- Tried too often: kept for people to see.
 ALTER TABLE outbox ADD COLUMN given_up_at INTEGER;
 CREATE UNIQUE INDEX outbox_idempotency ON outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- The one daemon of the state directory, and until when it need not be doubted. The token grows with
+-- each taking, and whatever a daemon writes carries it.
+CREATE TABLE daemon (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    token INTEGER NOT NULL,
+    instance TEXT,
+    pid INTEGER,
+    host TEXT,
+    lease_until INTEGER
+) STRICT;
+
+INSERT INTO daemon (only_row, token) VALUES (1, 0);

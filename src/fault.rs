@@ -1,21 +1,34 @@
 //! Named points at which a test build ends its own process, as a power cut would. Owns the feature
 //! `fault-injection`; without it every point is nothing. Refuses to be part of a release.
 
+#[cfg(not(feature = "fault-injection"))]
+use std::time::Duration;
+
 #[cfg(all(feature = "fault-injection", not(debug_assertions)))]
-compile_error!("the feature fault-injection kills the process on request: it is never in a release");
+compile_error!(
+    "the feature fault-injection kills the process on request: it is never in a release"
+);
 
 /// Does nothing: this build cannot be told to fail.
 #[cfg(not(feature = "fault-injection"))]
 #[inline(always)]
 pub fn point(_name: &'static str) {}
 
+/// The duration as it is: this build cannot be told to be impatient.
+#[cfg(not(feature = "fault-injection"))]
+#[inline(always)]
+pub fn shortened(_variable: &'static str, duration: Duration) -> Duration {
+    duration
+}
+
 #[cfg(feature = "fault-injection")]
-pub use injected::point;
+pub use injected::{point, shortened};
 
 #[cfg(feature = "fault-injection")]
 mod injected {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use rustix::process::{Signal, getpid, kill_process};
 
@@ -33,6 +46,14 @@ mod injected {
         kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
         loop {
             std::thread::park();
+        }
+    }
+
+    /// The duration, or the milliseconds that the variable names.
+    pub fn shortened(variable: &'static str, duration: Duration) -> Duration {
+        match std::env::var(variable) {
+            Ok(text) => Duration::from_millis(text.parse().expect("a number of milliseconds")),
+            Err(_) => duration,
         }
     }
 

@@ -68,7 +68,7 @@ impl From<StoreError> for Failure {
         let exit = match &error {
             StoreError::RunNotFound(_) | StoreError::AmbiguousRun(..) => Exit::Usage,
             StoreError::WrongState { .. } => Exit::WrongState,
-            StoreError::LeaseLost(_) => Exit::Conflict,
+            StoreError::LeaseLost(_) | StoreError::DaemonReplaced(_) => Exit::Conflict,
             StoreError::Open { .. }
             | StoreError::Corrupt { .. }
             | StoreError::TooNew { .. }

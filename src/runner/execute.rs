@@ -20,8 +20,7 @@ use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
 use crate::fault;
 use crate::run::{
-    Cancel, CancelReason, EventKind, Outcome, OutcomeClass, RunState, SkipReason,
-    Trigger,
+    Cancel, CancelReason, EventKind, Outcome, OutcomeClass, RunState, SkipReason, Trigger,
 };
 use crate::sandbox::{PendingSandbox, Sandbox};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};

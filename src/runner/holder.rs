@@ -96,6 +96,13 @@ pub fn is_alive(state: &StateDir, instance: &str) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_)))
 }
 
+/// Makes a holder count as dead although its process still is there: it hangs, and everything that it
+/// writes is refused.
+pub(super) fn declare_dead(state: &StateDir, instance: &str) {
+    // A file that is gone says the same.
+    let _ = std::fs::remove_file(lock_path(state, instance));
+}
+
 /// Removes the lock files of dead holders.
 pub fn sweep_dead(state: &StateDir) {
     let Ok(entries) = std::fs::read_dir(state.holders()) else { return };

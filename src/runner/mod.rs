@@ -20,8 +20,10 @@ mod script;
 mod serve_lock;
 mod service;
 mod session_log;
+mod standby;
 mod sweep;
 mod task_run;
+mod tenure;
 mod wake;
 mod workspace;
 
@@ -31,9 +33,11 @@ pub use context::{Context, OpenError, new_run_id};
 pub use holder::{HolderError, is_alive};
 pub use lives::Lives;
 pub use occurrence::by_hand;
-pub use serve_lock::{DaemonInfo, ServeLock, ServeLockError};
+pub use serve_lock::{DaemonInfo, ServeLock, ServeLockError, host_name};
 pub use service::{Service, Signal};
+pub use standby::{Seat, StandbyError, wait as stand_by};
 pub use task_run::{TaskRun, TaskRunError};
+pub use tenure::Tenure;
 pub use wake::Wake;
 
 /// An error and its causes in one line.

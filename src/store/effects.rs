@@ -39,8 +39,7 @@ impl Effects {
         match kind {
             EventKind::ModelAnswered { tool_calls, .. } => {
                 let calls = tool_calls.into_iter();
-                self.arguments
-                    .extend(calls.map(|call| ((attempt, call.call_id), call.arguments)));
+                self.arguments.extend(calls.map(|call| ((attempt, call.call_id), call.arguments)));
             }
             EventKind::ToolStarted { call_id, tool, effects: true } => {
                 self.begin((attempt, call_id), tool);
@@ -118,8 +117,7 @@ mod tests {
 
     #[test]
     fn a_call_that_began_and_has_no_result_may_have_happened() {
-        let events =
-            vec![answered(1, "a"), started(1), answered(2, "b"), started(2), finished(2)];
+        let events = vec![answered(1, "a"), started(1), answered(2, "b"), started(2), finished(2)];
         let expected = [("a".to_owned(), None), ("b".to_owned(), Some("done".to_owned()))];
         assert_eq!(effects(events), expected);
     }

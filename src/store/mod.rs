@@ -6,6 +6,7 @@ mod cancel;
 mod columns;
 mod connection;
 mod counters;
+mod daemon_lease;
 mod dead_letters;
 mod effects;
 mod events;
@@ -26,6 +27,7 @@ use crate::secrets::Redactor;
 use reader::Readers;
 use writer::Writer;
 
+pub use daemon_lease::{DaemonLease, TakeLease};
 pub use records::{
     AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedRun, HeldTask, Holder,
     NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room, StoreError,

@@ -2,13 +2,14 @@
 //! its own, so that one's failure leaves the others, and each answered only after the commit.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
-use super::{StoreError, connection};
+use super::{StoreError, connection, daemon_lease};
 
 /// Jobs that may wait before a caller has to.
 const QUEUE: usize = 256;
@@ -39,6 +40,8 @@ struct Job {
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
+    /// The daemon's token that every write carries, once there is one.
+    carried: Arc<OnceLock<i64>>,
 }
 
 impl Writer {
@@ -53,7 +56,13 @@ impl Writer {
                 path: path.display().to_string(),
                 message: error.to_string(),
             })?;
-        Ok(Writer { jobs })
+        Ok(Writer { jobs, carried: Arc::default() })
+    }
+
+    /// From now on every write fails once the daemon's lease has another token.
+    pub(super) fn carry(&self, token: i64) {
+        // A process takes the lease once in its life.
+        let _ = self.carried.set(token);
     }
 
     /// Does one piece of work in a transaction and returns once that is committed.
@@ -64,6 +73,11 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
+        let carried = self.carried.get().copied();
+        let work = move |connection: &Connection| {
+            carried.map_or(Ok(()), |token| daemon_lease::check(connection, token))?;
+            work(connection)
+        };
         let work = Box::new(move |begun: Begun<'_>| -> Reply {
             let done = match begun {
                 Ok(connection) => in_savepoint(connection, doing, work),

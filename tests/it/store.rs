@@ -2,6 +2,7 @@
 
 mod bench;
 mod claims;
+mod daemon;
 mod finish;
 mod occurrences;
 mod opening;

@@ -77,7 +77,8 @@ fn store_is_whole(world: &World) {
     assert_eq!(ask("PRAGMA integrity_check"), "ok");
     assert_eq!(ask("SELECT count(*) FROM pragma_foreign_key_check"), "Integer(0)");
     assert_eq!(ask("SELECT count(*) FROM outbox"), "Integer(0)", "clean-up that was promised");
-    let open = "SELECT count(*) FROM runs WHERE holder_instance IS NOT NULL OR lease_until IS NOT NULL";
+    let open =
+        "SELECT count(*) FROM runs WHERE holder_instance IS NOT NULL OR lease_until IS NOT NULL";
     assert_eq!(ask(open), "Integer(0)", "runs that somebody holds");
     let unended = "SELECT count(*) FROM attempts WHERE finished_at IS NULL";
     assert_eq!(ask(unended), "Integer(0)", "attempts without an end");

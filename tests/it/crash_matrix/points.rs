@@ -40,12 +40,7 @@ fn survives(policy: Policy, faults: &[&str], expected: Expected) {
 pub fn check(stage: &Stage, expected: Expected) {
     let runs = stage.world.runs();
     assert_eq!(runs.len(), 1, "one row for the due instant: {runs:#?}");
-    let seen = json!([
-        runs[0]["state"],
-        runs[0]["outcome"],
-        runs[0]["attempts"],
-        stage.effects()
-    ]);
+    let seen = json!([runs[0]["state"], runs[0]["outcome"], runs[0]["attempts"], stage.effects()]);
     let Expected { state, outcome, attempts, effects } = expected;
     assert_eq!(seen, json!([state, outcome, attempts, effects]), "{runs:#?}");
     leftovers::none(&stage.world);

@@ -72,9 +72,7 @@ impl ModelServer {
     }
 
     /// A server whose answers depend on what it is asked; status 500 where there is none.
-    pub fn answering(
-        respond: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn answering(respond: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> Self {
         let shared = Shared {
             respond: Arc::new(respond),
             asked: watch::Sender::default(),

@@ -8,7 +8,7 @@ const NOTHING: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid() {
+fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid_host_and_start() {
     let world = World::new(NOTHING);
     let daemon = world.serve();
     let bundle = world.bundle();
@@ -21,7 +21,9 @@ fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid() {
     ]);
     assert_eq!(second.status.code(), Some(3));
     let text = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(text.contains(&format!("pid {}", daemon.pid())), "{text}");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("the host's name");
+    let holder = format!("pid {} on host {} since 20", daemon.pid(), host.trim());
+    assert!(text.contains(&holder) && text.contains("--standby"), "{text}");
     assert_eq!(daemon.stop(), Some(0));
 }
 

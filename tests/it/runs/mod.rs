@@ -2,7 +2,7 @@
 
 mod by_hand;
 mod ceilings;
-mod crash;
+pub mod crash;
 mod credentials;
 mod daemon;
 mod hostile_git;
@@ -10,3 +10,4 @@ mod operator;
 mod resilience;
 mod retries;
 mod simulated_time;
+mod standby;
