@@ -94,6 +94,8 @@ impl Service {
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
+                // A wall clock that is put back does not hold up the loop.
+                () = clock.sleep(TURN_EVERY) => {}
                 () = self.wake.touched() => self.housekeeping.wanted(),
                 () = self.housekeeping.done() => {}
                 Some(ended) = self.running.join_next_with_id() => self.note_end(ended),

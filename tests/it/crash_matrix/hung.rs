@@ -52,5 +52,5 @@ fn standby_takes_over_from_a_daemon_that_hangs_and_that_one_ends_when_it_wakes()
     let after = world.run(&run["run_id"]);
     assert_eq!(after, whole, "the daemon that woke has written nothing");
     assert_eq!(second.stop(), Some(0));
-    super::leftovers::none(&world);
+    crate::env::leftovers::none(&world);
 }

@@ -3,6 +3,5 @@
 
 mod complete;
 mod hung;
-mod leftovers;
 mod points;
 mod stage;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::leftovers;
 use super::stage::{Policy, Stage};
+use crate::env::leftovers;
 
 /// What must have become of the one occurrence.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,6 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use fleet::secrets::Redactor;
-use fleet::store::Store;
 use jiff::{ToSpan, Zoned, tz::TimeZone};
 use serde_json::{Value, json};
 
@@ -46,12 +44,7 @@ impl Stage {
     pub fn make_due(&self) {
         let midnight = Zoned::now().with_time_zone(TimeZone::UTC).start_of_day().expect("a day");
         let tick = midnight.timestamp() - 1.second();
-        let path = self.world.state().join("fleet.db");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
-            let store = Store::open(&path, Redactor::default()).expect("the store opens");
-            store.insert_occurrences(Vec::new(), Some(tick)).await.expect("the tick is recorded");
-        });
+        self.world.ticked_last(tick);
     }
 
     /// Starts a daemon that dies at `fault`, or lives without one.

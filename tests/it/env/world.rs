@@ -6,6 +6,9 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use fleet::secrets::Redactor;
+use fleet::store::Store;
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -137,6 +140,16 @@ impl World {
         let mut command = self.command(&[&args, more].concat());
         command.envs(variables.iter().copied());
         Daemon::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))
+    }
+
+    /// As if a daemon had been there until that instant: what is due since then is due at the next
+    /// start.
+    pub fn ticked_last(&self, tick: Timestamp) {
+        let path = self.state().join("fleet.db");
+        sandbox::now(async {
+            let store = Store::open(&path, Redactor::default()).expect("the store opens");
+            store.insert_occurrences(Vec::new(), Some(tick)).await.expect("the tick is recorded");
+        });
     }
 
     /// Containers that belong to a run of this world: names.

@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod ceilings;
+mod clock_jumps;
 pub mod crash;
 mod credentials;
 mod daemon;
@@ -9,5 +10,6 @@ mod hostile_git;
 mod operator;
 mod resilience;
 mod retries;
+mod signals;
 mod simulated_time;
 mod standby;

@@ -16,17 +16,17 @@ use crate::env::git;
 use crate::env::world::{PATIENCE, World};
 
 /// A daemon on a simulated clock.
-struct Simulation {
-    clock: SimulatedClock,
-    context: Arc<Context>,
+pub struct Simulation {
+    pub clock: SimulatedClock,
+    pub context: Arc<Context>,
     stop: mpsc::Sender<Signal>,
     service: JoinHandle<()>,
     bundles: tokio::sync::watch::Receiver<fleet::runner::BundleState>,
-    heartbeat: Heartbeat,
+    pub heartbeat: Heartbeat,
 }
 
 impl Simulation {
-    async fn start(world: &World, at: &str) -> Self {
+    pub async fn start(world: &World, at: &str) -> Self {
         let clock = SimulatedClock::starting_at(at.parse().expect("an instant"));
         let time = Clock::Simulated(clock.clone());
         let config =
@@ -50,7 +50,7 @@ impl Simulation {
     }
 
     /// Waits until `enough` holds of the list of runs.
-    async fn runs(&self, enough: impl Fn(&[RunRow]) -> bool) -> Vec<RunRow> {
+    pub async fn runs(&self, enough: impl Fn(&[RunRow]) -> bool) -> Vec<RunRow> {
         let look = async {
             let mut look_again = tokio::time::interval(Duration::from_millis(20));
             loop {
@@ -72,7 +72,7 @@ impl Simulation {
 
     /// Lets time pass, a minute at each look, until `enough` holds of the list of runs: whatever waits
     /// for a delay gets on, whenever it began to wait.
-    async fn runs_in_time(&self, enough: impl Fn(&[RunRow]) -> bool) -> Vec<RunRow> {
+    pub async fn runs_in_time(&self, enough: impl Fn(&[RunRow]) -> bool) -> Vec<RunRow> {
         self.runs(|runs| {
             let done = enough(runs);
             if !done {
@@ -83,7 +83,7 @@ impl Simulation {
         .await
     }
 
-    async fn end(self) {
+    pub async fn end(self) {
         self.stop.send(Signal::Stop).await.expect("the daemon listens");
         self.service.await.expect("the daemon ends");
     }

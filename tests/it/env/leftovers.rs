@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::env::git;
-use crate::env::world::{World, eventually};
+use super::git;
+use super::world::{World, eventually};
 
 /// Panics with whatever is left. No daemon runs any more.
 pub fn none(world: &World) {
