@@ -12,8 +12,12 @@ use crate::env::world::World;
 
 /// Runs at once.
 const QUICK: &str = "turns:\n  - text: Done.\n";
-/// Is under way for five minutes.
-const LONG: &str = "turns:\n  - delay: 5m\n    text: Done.\n";
+/// Is under way until the file `go` lies in its workspace.
+const LONG: &str = "turns:
+  - tool_calls:
+      - {name: bash, arguments: {command: 'until test -e go; do sleep 0.05; done'}}
+  - text: Done.
+";
 
 fn world(schedule: &str, script: &str) -> World {
     let task = format!("schedule: '{schedule}'\nprompt: Go.\ncompletion: {{shell: 'true'}}\n");
@@ -44,11 +48,15 @@ async fn machine_that_is_suspended_for_an_hour_keeps_its_run_and_records_what_it
     let world = world("*/10 * * * *", LONG);
     let simulation = Simulation::start(&world, "2026-07-01T00:09:00Z").await;
     simulation.clock.set(at("2026-07-01T00:10:00Z"));
-    simulation.runs(|runs| runs.iter().any(|run| run.state == RunState::Running)).await;
+    let begun = simulation.runs(|runs| runs.iter().any(|run| run.bundle_commit.is_some())).await;
+    let store = &simulation.context.store;
+    let whole = store.run_detail(begun[0].run_id.clone()).await.expect("the run");
+    let worktree = whole.attempt_list[0].worktree.clone().expect("a worktree");
 
     simulation.clock.jump(SignedDuration::from_hours(1));
     simulation.runs(|runs| runs.len() == 7).await;
-    let runs = simulation.runs_in_time(|runs| runs.len() == 7 && all_ended(runs)).await;
+    std::fs::write(std::path::Path::new(&worktree).join("go"), "").expect("the file is written");
+    let runs = simulation.runs(|runs| runs.len() == 7 && all_ended(runs)).await;
     use RunState::{Skipped, Success};
     assert_eq!(
         rows(&runs),
