@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["run", "secrets", "fault"]),
     ("model", &["clock", "secrets"]),
     ("sandbox", &["config", "run"]),
-    ("worktree", &[]),
+    ("worktree", &["fault"]),
     ("tools", &["sandbox", "run", "fault"]),
     ("agent", &["model", "tools", "sandbox", "run", "clock", "fault"]),
     (

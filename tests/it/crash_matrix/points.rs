@@ -72,6 +72,9 @@ matrix! {
     mid_call_the_next_attempt_is_told_that_it_may_have_happened: TriesAgain, ["mid_tool_call"] => success(2, 1);
     mid_call_without_retries_it_is_a_dead_letter: GivesUp, ["mid_tool_call"] => dead(1);
     after_a_result_without_its_event_the_next_attempt_is_told: TriesAgain, ["after_tool_result:2"] => success(2, 1);
+    while_git_reads_what_came_back_it_is_salvaged: TriesAgain, ["mid_git"] => success(2, 1);
+    while_git_fetches_what_came_back_it_is_salvaged: TriesAgain, ["mid_git:2"] => success(2, 1);
+    while_git_fetches_without_retries_it_is_a_dead_letter: GivesUp, ["mid_git:2"] => dead(1);
     before_the_terminal_transaction_the_next_attempt_is_told: TriesAgain, ["before_terminal"] => success(2, 1);
     before_the_terminal_transaction_without_retries_it_is_a_dead_letter: GivesUp, ["before_terminal"] => dead(1);
     after_the_terminal_transaction_it_is_final: TriesAgain, ["after_terminal"] => success(1, 1);

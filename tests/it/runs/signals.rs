@@ -10,7 +10,7 @@ use crate::env::leftovers;
 use crate::env::world::{Daemon, World, eventually};
 
 /// A task that is done once the file `go` lies in its workspace.
-const WAITS: &[(&str, &str)] = &[
+pub const WAITS: &[(&str, &str)] = &[
     (
         "tasks/slow.yaml",
         "prompt: Wait.\nschedule: '0 0 1 1 *'\ncompletion: {shell: test -e done.txt}\n",
@@ -36,7 +36,7 @@ fn world(grace: &str) -> World {
 }
 
 /// Lets the attempt that is under way go on to its end.
-fn let_go(world: &World, run: &Value, attempt: u64) {
+pub fn let_go(world: &World, run: &Value, attempt: u64) {
     let worktree = eventually("the attempt is in its tool call", || {
         let whole = world.run(&run["run_id"]);
         let begun = |event: &Value| event["type"] == "tool_started" && event["attempt"] == attempt;
