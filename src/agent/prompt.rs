@@ -82,6 +82,19 @@ mod tests {
     }
 
     #[test]
+    fn an_effect_without_a_result_is_told_as_one_that_may_have_happened() {
+        let effect = EarlierEffect {
+            tool: "post".to_owned(),
+            arguments: "{\"what\":\"it\"}".to_owned(),
+            result: None,
+        };
+        let parts = PromptParts { earlier_effects: vec![effect], ..PromptParts::default() };
+        let text = system_prompt(&parts);
+        let told = "- post {\"what\":\"it\"}\n  result: unknown, it may have happened:";
+        assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
     fn a_bare_task_gets_the_frame_alone() {
         let parts =
             PromptParts { workspace_path: "/w/report-1".to_owned(), ..PromptParts::default() };
