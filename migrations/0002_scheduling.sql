@@ -57,3 +57,16 @@ CREATE UNIQUE INDEX outbox_idempotency ON outbox (idempotency_key) WHERE idempot
 -- Set when a backup took this store's place: what was due between the two is unknown.
 ALTER TABLE scheduler ADD COLUMN restored_at INTEGER;
 ALTER TABLE scheduler ADD COLUMN unknown_since INTEGER;
+
+-- The one daemon of the state directory, and until when it need not be doubted. The token grows with
+-- each taking, and whatever a daemon writes carries it.
+CREATE TABLE daemon (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    token INTEGER NOT NULL,
+    instance TEXT,
+    pid INTEGER,
+    host TEXT,
+    lease_until INTEGER
+) STRICT;
+
+INSERT INTO daemon (only_row, token) VALUES (1, 0);

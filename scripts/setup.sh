@@ -29,6 +29,8 @@ need_rust .
 
 say "3/5 Building the release binary (some minutes on two cores)"
 cargo build --release --locked
+! grep -aq FLEET_FAULT "${CARGO_TARGET_DIR:-target}/release/fleet" ||
+    die "the release binary can be told to kill itself" "build it without the feature fault-injection"
 if [ "$(id -u)" = 0 ]; then binary=/usr/local/bin/fleet; else binary=$HOME/.local/bin/fleet; fi
 install -D -m 0755 "${CARGO_TARGET_DIR:-target}/release/fleet" "$binary"
 note "installed $binary: $("$binary" --version)"

@@ -4,6 +4,7 @@
 //! `docs/architecture.md` and held by a test.
 
 pub mod clock;
+pub mod fault;
 pub mod schedule;
 pub mod secrets;
 pub mod tls;

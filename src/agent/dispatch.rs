@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::fault;
 use crate::model::{CallRequest, StopReason, ToolResult};
 use crate::run::{EventKind, NativeTool, Outcome, OutcomeClass};
 use crate::tools::{self, Change, Network, ToolCall, ToolContext, ToolFailure, ToolOutput};
@@ -160,7 +161,9 @@ impl Attempt {
                 (Checked::Run(tool, parsed), None) => {
                     let began = self.guard.clock.now();
                     self.begin(call, tool).await?;
+                    fault::point("before_tool_call");
                     let ran = self.execute(call, parsed).await;
+                    fault::point("after_tool_result");
                     let (result, outcome) = self.settle(call, tool, ran, began).await?;
                     ended = outcome;
                     result
@@ -173,9 +176,10 @@ impl Attempt {
 
     /// Records that a tool begins; what may reach outside is on disk before it runs.
     async fn begin(&mut self, call: &CallRequest, tool: NativeTool) -> Result<(), Outcome> {
-        let tool_name = tool.as_str().to_owned();
-        self.record(EventKind::ToolStarted { call_id: call.id.clone(), tool: tool_name }).await?;
-        if reaches_outside(tool) {
+        let effects = reaches_outside(tool);
+        let (call_id, tool) = (call.id.clone(), tool.as_str().to_owned());
+        self.record(EventKind::ToolStarted { call_id, tool, effects }).await?;
+        if effects {
             self.effects = true;
             self.flush().await?;
         }

@@ -24,8 +24,8 @@ pub struct EarlierEffect {
     pub tool: String,
     /// The arguments as they were sent, redacted.
     pub arguments: String,
-    /// The result as the model saw it, redacted.
-    pub result: String,
+    /// The result as the model saw it, redacted; absent where the attempt ended first.
+    pub result: Option<String>,
 }
 
 /// Renders the system prompt.
@@ -75,10 +75,23 @@ mod tests {
             earlier_effects: vec![EarlierEffect {
                 tool: "bash".to_owned(),
                 arguments: "{\"command\":\"post\"}".to_owned(),
-                result: "[exit 0]".to_owned(),
+                result: Some("[exit 0]".to_owned()),
             }],
         };
         insta::assert_snapshot!(system_prompt(&parts));
+    }
+
+    #[test]
+    fn an_effect_without_a_result_is_told_as_one_that_may_have_happened() {
+        let effect = EarlierEffect {
+            tool: "post".to_owned(),
+            arguments: "{\"what\":\"it\"}".to_owned(),
+            result: None,
+        };
+        let parts = PromptParts { earlier_effects: vec![effect], ..PromptParts::default() };
+        let text = system_prompt(&parts);
+        let told = "- post {\"what\":\"it\"}\n  result: unknown, it may have happened:";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]

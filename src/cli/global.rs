@@ -68,9 +68,10 @@ impl From<StoreError> for Failure {
         let exit = match &error {
             StoreError::RunNotFound(_) | StoreError::AmbiguousRun(..) => Exit::Usage,
             StoreError::WrongState { .. } => Exit::WrongState,
-            StoreError::LeaseLost(_) | StoreError::KeyHeld { .. } | StoreError::InUse { .. } => {
-                Exit::Conflict
-            }
+            StoreError::LeaseLost(_)
+            | StoreError::KeyHeld { .. }
+            | StoreError::InUse { .. }
+            | StoreError::DaemonReplaced(_) => Exit::Conflict,
             StoreError::Open { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Full { .. }

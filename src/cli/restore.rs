@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Exit, Failure, Global, make_state_dir, print, print_json};
 use crate::clock::Clock;
-use crate::runner::{DaemonInfo, ServeLock, ServeLockError, holders};
+use crate::runner::{DaemonInfo, ServeLock, ServeLockError, holders, host_name};
 use crate::store::{self, Restored, SinceBackup, StoreError};
 
 /// Puts a backup in the store's place and keeps the store that it replaces. What was due since the
@@ -67,6 +67,7 @@ fn keep_out(global: &Global) -> Result<ServeLock, Failure> {
     }
     let this = DaemonInfo {
         pid: std::process::id(),
+        host: host_name(),
         since: Clock::System.now(),
         page: "a restoration".to_owned(),
         bundle: PathBuf::new(),

@@ -50,7 +50,7 @@ impl Clock {
     pub async fn sleep(&self, duration: Duration) {
         match self {
             Clock::System => tokio::time::sleep(duration).await,
-            Clock::Simulated(clock) => clock.sleep_until(clock.now() + duration).await,
+            Clock::Simulated(clock) => clock.sleep(duration).await,
         }
     }
 }

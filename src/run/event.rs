@@ -71,7 +71,13 @@ pub enum EventKind {
         retry_in_ms: Option<u64>,
     },
     /// A tool began: recorded before it runs.
-    ToolStarted { call_id: String, tool: String },
+    ToolStarted {
+        call_id: String,
+        tool: String,
+        /// The tool may have effects outside the worktree: without a result they are unknown.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        effects: bool,
+    },
     /// A tool's one result, as the model sees it.
     ToolFinished {
         call_id: String,

@@ -13,6 +13,9 @@ pub enum NativeTool {
     EditFile,
     TaskTracker,
     PublishArtifact,
+    /// Has an effect that a test can count.
+    #[cfg(feature = "fault-injection")]
+    StubEffect,
 }
 
 impl NativeTool {
@@ -37,11 +40,17 @@ impl NativeTool {
             NativeTool::EditFile => "edit_file",
             NativeTool::TaskTracker => "task_tracker",
             NativeTool::PublishArtifact => "publish_artifact",
+            #[cfg(feature = "fault-injection")]
+            NativeTool::StubEffect => "stub_effect",
         }
     }
 
     /// The tool of that name.
     pub fn parse(text: &str) -> Option<Self> {
+        #[cfg(feature = "fault-injection")]
+        if text == NativeTool::StubEffect.as_str() {
+            return Some(NativeTool::StubEffect);
+        }
         Self::ALL.into_iter().find(|tool| tool.as_str() == text)
     }
 }

@@ -10,6 +10,7 @@ use tracing::{debug, warn};
 use super::Context;
 use super::collect::Work;
 use crate::bundle::Task;
+use crate::fault;
 use crate::run::{RunId, RunState};
 use crate::sandbox::Podman;
 use crate::store::StoreError;
@@ -106,8 +107,12 @@ async fn jobs(context: &Context) -> Result<Vec<(i64, Cleanup)>, StoreError> {
 }
 
 async fn settle(context: &Context, id: i64, job: &Cleanup) -> Result<(), StoreError> {
+    fault::point("before_cleanup_job");
     match carry_out(context, job).await {
-        Ok(()) => context.store.cleanup_done(id).await,
+        Ok(()) => {
+            fault::point("after_cleanup_job");
+            context.store.cleanup_done(id).await
+        }
         Err(message) => {
             warn!(run.id = job.run, error = message, "clean-up failed and will be tried again");
             Ok(())
@@ -117,6 +122,7 @@ async fn settle(context: &Context, id: i64, job: &Cleanup) -> Result<(), StoreEr
 
 async fn carry_out(context: &Context, job: &Cleanup) -> Result<(), String> {
     context.podman.remove_run(&job.run).await.map_err(|error| error.to_string())?;
+    fault::point("mid_cleanup");
     if job.keep_worktree {
         return Ok(());
     }

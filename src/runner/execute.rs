@@ -19,12 +19,13 @@ use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, sla, workspace};
 use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
+use crate::fault;
 use crate::run::{
-    Cancel, CancelReason, EventKind, NativeTool, Outcome, OutcomeClass, RunState, SkipReason,
-    Trigger,
+    Cancel, CancelReason, EventKind, Outcome, OutcomeClass, RunState, SkipReason, Trigger,
 };
 use crate::sandbox::{PendingSandbox, Sandbox};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};
+use crate::tools;
 use crate::worktree::Checkout;
 
 /// Events that may wait to be stored before the run has to.
@@ -145,6 +146,7 @@ impl Attempt<'_> {
         let model_name = model.display_name.clone();
         let began = std::time::Instant::now();
         let checkout = workspace::create(self.context, task, self.claimed).await?;
+        fault::point("after_worktree");
         let checkout = self.checkout.get_or_init(|| async { checkout }).await;
         let _ = events.record(worktree_ready(checkout, began.elapsed())).await;
         self.record_facts(checkout, model_name).await?;
@@ -294,7 +296,7 @@ impl Attempt<'_> {
             model,
             system_prompt: rendered.system,
             user_prompt: rendered.user,
-            tools: NativeTool::ALL.to_vec(),
+            tools: tools::roster(),
             limits: Limits {
                 max_cost: task.limits.max_cost,
                 max_total_tokens: task.limits.max_total_tokens,

@@ -7,6 +7,7 @@ use super::cleanup::Cleanup;
 use super::collect::Work;
 use super::{Context, notices};
 use crate::bundle::Task;
+use crate::fault;
 use crate::run::{
     CommitId, Decision, Event, EventKind, Outcome, OutcomeClass, RetryPolicy, RunState, SkipReason,
     Usage, decide,
@@ -98,8 +99,10 @@ pub async fn finish(
         park_after: task.map_or(0, |task| task.park_after),
         notices: notices::of_end(task, claimed, &ending.outcome, state, now),
     };
+    fault::point("before_terminal");
     context.store.finish_attempt(claimed.run_id.clone(), claimed.token, finish).await?;
     context.promised.notify_one();
+    fault::point("after_terminal");
     log(claimed, &ending.outcome, state, retry_at);
     Ok(state)
 }

@@ -110,6 +110,13 @@ pub fn holders(state: &StateDir) -> Vec<u32> {
     entries.flatten().filter_map(pid).collect()
 }
 
+/// Makes a holder count as dead although its process still is there: it hangs, and everything that it
+/// writes is refused.
+pub(super) fn declare_dead(state: &StateDir, instance: &str) {
+    // A file that is gone says the same.
+    let _ = std::fs::remove_file(lock_path(state, instance));
+}
+
 /// Removes the lock files of dead holders.
 pub fn sweep_dead(state: &StateDir) {
     let Ok(entries) = std::fs::read_dir(state.holders()) else { return };

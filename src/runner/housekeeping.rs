@@ -52,7 +52,10 @@ impl Housekeeping {
     /// Begins a round when one is due and none is under way.
     pub(super) fn start(&mut self, context: &Arc<Context>, bundle: &Arc<Bundle>) {
         let now = context.clock.now();
-        let by_time = self.next_round <= now || self.next_cleanup.is_some_and(|at| at <= now);
+        // A clock that was put back does not hold the rounds up.
+        let was_put_back = self.next_round > now + ROUND_EVERY;
+        let by_time =
+            self.next_round <= now || was_put_back || self.next_cleanup.is_some_and(|at| at <= now);
         if self.round.is_some() || !(self.is_due || by_time) {
             return;
         }

@@ -31,8 +31,10 @@ mod serve_lock;
 mod service;
 mod session_log;
 mod sla;
+mod standby;
 mod sweep;
 mod task_run;
+mod tenure;
 mod wake;
 mod workspace;
 
@@ -46,9 +48,11 @@ pub use file_system::{FileSystem, NetworkFileSystem, check as check_file_system,
 pub use holder::{HolderError, holders, is_alive};
 pub use lives::Lives;
 pub use occurrence::by_hand;
-pub use serve_lock::{DaemonInfo, ServeLock, ServeLockError};
+pub use serve_lock::{DaemonInfo, ServeLock, ServeLockError, host_name};
 pub use service::{Service, Signal};
+pub use standby::{Seat, StandbyError, wait as stand_by};
 pub use task_run::{TaskRun, TaskRunError};
+pub use tenure::Tenure;
 pub use wake::Wake;
 
 /// An error and its causes in one line.

@@ -10,9 +10,10 @@ use tracing::{error, info, warn};
 use super::collect::{Collector, Work};
 use super::finish::{Ending, finish};
 use super::session_log::SessionLog;
-use super::{Context, cleanup, damage, holder, lease, workspace};
+use super::{Context, cleanup, damage, holder, lease, sweep, workspace};
 use crate::agent::EventSink;
 use crate::bundle::Bundle;
+use crate::fault;
 use crate::run::{Cancel, Outcome, OutcomeClass, RunId, RunState, Trigger};
 use crate::sandbox;
 use crate::store::{ClaimedRun, OpenRun, StoreError};
@@ -83,6 +84,7 @@ async fn resolve(
     let until = context.clock.now() + lease::LEASE;
     let holder = context.holder.holder().clone();
     let token = context.store.take_over(open.run_id.clone(), open.token, holder, until).await?;
+    fault::point("after_take_over");
     let claimed = ClaimedRun {
         run_id: open.run_id.clone(),
         task: open.task.clone(),
@@ -100,7 +102,10 @@ async fn resolve(
         previous_branch: None,
         previous_commit: None,
     };
-    let (checkout, work) = salvage(context, bundle, &claimed, open.worktree.as_deref()).await;
+    let (checkout, work) = match open.worktree.as_deref() {
+        Some(path) => salvage(context, bundle, &claimed, path).await,
+        None => (unrecorded_workspace(context, bundle, &open.run_id).await, Work::default()),
+    };
     let reason = format!("the process that carried it out ended (pid {})", open.holder.pid);
     let outcome = match open.cancel_requested {
         Some(wish) => Outcome::failed(OutcomeClass::Cancelled, wish),
@@ -115,14 +120,27 @@ async fn resolve(
     Ok(())
 }
 
+/// A workspace in which nothing ran yet: its process died before it had recorded it. It is only
+/// removed.
+async fn unrecorded_workspace(
+    context: &Arc<Context>,
+    bundle: &Arc<Bundle>,
+    run: &RunId,
+) -> Option<Checkout> {
+    let path = sweep::workspace_of(context, bundle, run).await?;
+    let reopened = Checkout::reopen(path).await;
+    reopened
+        .inspect_err(|error| warn!(run.id = %run, error = %error, "cannot reopen the worktree of a dead attempt"))
+        .ok()
+}
+
 /// Commits what the dead attempt left in its overlay.
 async fn salvage(
     context: &Arc<Context>,
     bundle: &Arc<Bundle>,
     claimed: &ClaimedRun,
-    worktree: Option<&str>,
+    path: &str,
 ) -> (Option<Checkout>, Work) {
-    let Some(path) = worktree else { return (None, Work::default()) };
     let checkout = match Checkout::reopen(PathBuf::from(path)).await {
         Ok(checkout) => checkout,
         Err(error) => {

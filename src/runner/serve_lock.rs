@@ -1,8 +1,9 @@
 //! One `fleet serve` for a state directory, and what it says of itself.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,11 @@ use crate::config::StateDir;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonInfo {
     pub pid: u32,
+    /// The host's name.
+    #[serde(default)]
+    pub host: String,
     pub since: Timestamp,
-    /// The status page's URL.
+    /// The status page's URL; empty until it listens.
     pub page: String,
     /// The bundle repository.
     pub bundle: PathBuf,
@@ -23,7 +27,8 @@ pub struct DaemonInfo {
 /// Held by the daemon for as long as it lives.
 #[derive(Debug)]
 pub struct ServeLock {
-    _locked: File,
+    locked: File,
+    path: PathBuf,
 }
 
 /// Why there cannot be a daemon here.
@@ -40,30 +45,51 @@ impl ServeLock {
     pub fn acquire(state: &StateDir, daemon: &DaemonInfo) -> Result<Self, ServeLockError> {
         let path = state.serve_lock();
         let io_error = |source| ServeLockError::Io { path: path.display().to_string(), source };
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(io_error)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = read(state)
-                    .map_or_else(|| "it just started".to_owned(), |holder| holder.to_string());
-                return Err(ServeLockError::Held {
-                    state: state.root().display().to_string(),
-                    holder,
-                });
+        loop {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .open(&path)
+                .map_err(io_error)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(held(state)),
+                Err(TryLockError::Error(source)) => return Err(io_error(source)),
             }
-            Err(TryLockError::Error(source)) => return Err(io_error(source)),
+            // A standby may have put another file in its place meanwhile.
+            if is_at(&file, &path) {
+                let mut lock = ServeLock { locked: file, path };
+                lock.describe(daemon)?;
+                return Ok(lock);
+            }
         }
-        file.set_len(0).map_err(io_error)?;
-        file.rewind().map_err(io_error)?;
+    }
+
+    /// Puts a new lock file in the place of one that a hanging daemon holds.
+    pub fn replace(state: &StateDir, daemon: &DaemonInfo) -> Result<Self, ServeLockError> {
+        let path = state.serve_lock();
+        let io_error = |source| ServeLockError::Io { path: path.display().to_string(), source };
+        let unnamed = path.with_extension("new");
+        let locked = File::create(&unnamed).map_err(io_error)?;
+        locked.try_lock().map_err(io::Error::from).map_err(io_error)?;
+        std::fs::rename(&unnamed, &path).map_err(io_error)?;
+        let mut lock = ServeLock { locked, path };
+        lock.describe(daemon)?;
+        Ok(lock)
+    }
+
+    /// Writes what the daemon says of itself.
+    pub fn describe(&mut self, daemon: &DaemonInfo) -> Result<(), ServeLockError> {
         let text = serde_json::to_string(daemon).expect("a daemon's facts are plain data");
-        writeln!(file, "{text}").map_err(io_error)?;
-        Ok(ServeLock { _locked: file })
+        let written = self
+            .locked
+            .set_len(0)
+            .and_then(|()| self.locked.rewind())
+            .and_then(|()| writeln!(self.locked, "{text}"));
+        written
+            .map_err(|source| ServeLockError::Io { path: self.path.display().to_string(), source })
     }
 
     /// The daemon that lives on that state directory.
@@ -76,6 +102,27 @@ impl ServeLock {
     }
 }
 
+/// This host's name.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn held(state: &StateDir) -> ServeLockError {
+    let holder =
+        read(state).map_or_else(|| "it just started".to_owned(), |holder| holder.to_string());
+    ServeLockError::Held { state: state.root().display().to_string(), holder }
+}
+
+/// Whether the path still names that open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same =
+        |file: Metadata, named: Metadata| (file.dev(), file.ino()) == (named.dev(), named.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(file), Ok(named)) => same(file, named),
+        _ => false,
+    }
+}
+
 fn read(state: &StateDir) -> Option<DaemonInfo> {
     let text = std::fs::read_to_string(state.serve_lock()).ok()?;
     serde_json::from_str(&text).ok()
@@ -84,7 +131,11 @@ fn read(state: &StateDir) -> Option<DaemonInfo> {
 impl std::fmt::Display for DaemonInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let since = self.since.strftime("%Y-%m-%d %H:%M:%SZ");
-        write!(f, "pid {} since {since}, {}, bundle {}", self.pid, self.page, self.bundle.display())
+        write!(f, "pid {} on host {} since {since}", self.pid, self.host)?;
+        if !self.page.is_empty() {
+            write!(f, ", {}", self.page)?;
+        }
+        write!(f, ", bundle {}", self.bundle.display())
     }
 }
 
@@ -98,6 +149,7 @@ mod tests {
         let state = StateDir::new(dir.path());
         let daemon = DaemonInfo {
             pid: 7,
+            host: "h".to_owned(),
             since: "2026-01-02T03:04:05Z".parse().expect("timestamp"),
             page: "http://127.0.0.1:8707/".to_owned(),
             bundle: PathBuf::from("/b"),
@@ -105,7 +157,7 @@ mod tests {
         let first = ServeLock::acquire(&state, &daemon).expect("first daemon");
         assert_eq!(ServeLock::holder(&state), Some(daemon.clone()));
         let refusal = ServeLock::acquire(&state, &daemon).expect_err("second daemon").to_string();
-        let told = "pid 7 since 2026-01-02 03:04:05Z, http://127.0.0.1:8707/, bundle /b";
+        let told = "pid 7 on host h since 2026-01-02 03:04:05Z, http://127.0.0.1:8707/, bundle /b";
         assert!(refusal.ends_with(told), "{refusal}");
         drop(first);
         assert_eq!(ServeLock::holder(&state), None);

@@ -20,6 +20,7 @@ use super::wake::Wake;
 use super::{Context, damage, disk_guard, occurrence, recover};
 use crate::bundle::Bundle;
 use crate::clock::Heartbeat;
+use crate::fault;
 use crate::run::{Alarm, Cancel, CancelReason, CommitId, RunId, RunState};
 use crate::store::{NewOccurrence, StoreError};
 
@@ -111,6 +112,8 @@ impl Service {
                     self.housekeeping.wanted();
                     self.context.promised.notify_one();
                 }
+                // A wall clock that is put back does not hold up the loop.
+                () = clock.sleep(TURN_EVERY) => {}
                 () = self.housekeeping.done() => {}
                 Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,
@@ -203,6 +206,7 @@ impl Service {
         for run in self.record(occurrences, tick).await? {
             counted.remove(&run);
         }
+        fault::point("after_occurrence_insert");
         // What is left was recorded before.
         for task in counted.into_values() {
             self.agenda.take_back(&task);
@@ -239,6 +243,7 @@ impl Service {
             }
             let request = self.context.claim(None);
             let Some(claimed) = self.context.store.claim_next(request).await? else { break };
+            fault::point("after_claim");
             let cancel = Cancel::default();
             let active = (claimed.run_id.clone(), cancel.clone());
             let bundle = match self.bundles.for_run(&claimed).await {
@@ -281,6 +286,7 @@ impl Service {
         if !self.bundles.reload(commit, now).await {
             return;
         }
+        fault::point("mid_reload");
         let ticked = match recorded {
             Ok(()) => self.record(Vec::new(), now).await.map(drop),
             Err(failure) => Err(failure),

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 
 use super::{Context, Lives, cleanup};
 use crate::bundle::Bundle;
+use crate::run::RunId;
 use crate::worktree::{self, WorktreeState};
 
 /// How old an orphan must be before the daemon removes it by itself: long enough to look at it.
@@ -21,6 +22,19 @@ pub async fn sweep_worktrees(context: &Context, bundle: &Bundle) {
         Ok(removed) => info!(removed, "removed orphaned worktrees"),
         Err(message) => warn!(error = message, "cannot sweep worktrees: tried again in an hour"),
     }
+}
+
+/// The workspace of a run of this state directory whose process died before it could record where.
+pub async fn workspace_of(context: &Context, bundle: &Bundle, run: &RunId) -> Option<PathBuf> {
+    let found = worktree::scan(repositories(context, bundle)).await;
+    let found = found
+        .inspect_err(|error| warn!(run.id = %run, error = %error, "cannot look for the worktree of a dead attempt"))
+        .ok()?;
+    let runs = context.config.state.runs();
+    let own = found
+        .into_iter()
+        .find(|found| found.run_id() == run.as_str() && found.belongs_below(&runs))?;
+    Some(own.path().to_owned())
 }
 
 async fn sweep(context: &Context, bundle: &Bundle) -> Result<usize, String> {

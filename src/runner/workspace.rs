@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use super::Context;
 use crate::agent::EventSink;
 use crate::bundle::{Bundle, Task};
+use crate::fault;
 use crate::run::{EventKind, Outcome, OutcomeClass};
 use crate::sandbox::{
     ContainerLimits, GitMounts, PendingSandbox, PodmanSandbox, Sandbox, SandboxSpec, StartError,
@@ -126,6 +127,7 @@ pub fn start(context: &Arc<Context>, spec: SandboxSpec, events: EventSink) -> Pe
     let begun = tokio::spawn(async move {
         let began = Instant::now();
         let sandbox = PodmanSandbox::start(&context.podman, &context.seal, spec).await?;
+        fault::point("after_container_start");
         let ready = EventKind::SandboxReady {
             container: sandbox.container().to_owned(),
             image_id: context.seal.image_id.clone(),

@@ -6,7 +6,7 @@ use super::columns::{get_json, signed};
 use super::occurrences::held;
 use super::writer::Durability;
 use super::{EventRow, Store, StoreError};
-use crate::run::{Event, FencingToken, RunId};
+use crate::run::{Event, EventKind, FencingToken, RunId};
 use crate::secrets::Redactor;
 
 impl Store {
@@ -20,7 +20,7 @@ impl Store {
         let doing = "appends to a session log";
         let redactor = self.redactor.clone();
         self.writer
-            .write(doing, Durability::Process, move |connection| {
+            .write(doing, durability(&events), move |connection| {
                 append(connection, &redactor, &run, token, &events, doing)
             })
             .await
@@ -40,6 +40,12 @@ impl Store {
             })
             .await
     }
+}
+
+/// What is about to happen outside must be known after a power cut too.
+fn durability(events: &[Event]) -> Durability {
+    let intent = |event: &Event| matches!(event.kind, EventKind::ToolStarted { effects: true, .. });
+    if events.iter().any(intent) { Durability::Power } else { Durability::Process }
 }
 
 /// Appends while the token holds, redacted.

@@ -8,6 +8,7 @@ mod checkpoint;
 mod columns;
 mod connection;
 mod counters;
+mod daemon_lease;
 mod dead_letters;
 mod effects;
 mod events;
@@ -37,6 +38,7 @@ use writer::Writer;
 
 pub use backup::{Backup, backup, sweep_parts};
 pub use checkpoint::WalState;
+pub use daemon_lease::{DaemonLease, TakeLease};
 pub use records::{
     AfterFailure, AttemptFacts, AttemptFinish, Cancelled, ClaimRequest, ClaimedNotice, ClaimedRun,
     DueNotices, HeldTask, Holder, NewOccurrence, OpenRun, OpenTask, OutsideEffect, Room,

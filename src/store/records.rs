@@ -89,7 +89,9 @@ pub struct ClaimedRun {
 pub struct OutsideEffect {
     pub tool: String,
     pub arguments: String,
-    pub result: String,
+    /// As the model saw it; absent where the attempt ended first, so that nobody knows whether it
+    /// happened.
+    pub result: Option<String>,
 }
 
 /// Facts about an attempt, known once it is under way. `None` leaves a column as it is.
@@ -237,6 +239,9 @@ pub enum StoreError {
     /// The run was claimed by somebody else, or ended: nothing was written.
     #[error("run {0}: the lease was lost to a newer claim")]
     LeaseLost(RunId),
+    /// Another daemon has the state directory: nothing was written.
+    #[error("another fleet serve took over this state directory ({0})")]
+    DaemonReplaced(String),
     #[error("no run with id {0}")]
     RunNotFound(String),
     #[error("{0} matches {1} runs: give more of the id")]

@@ -5,6 +5,7 @@ use include_dir::{Dir, include_dir};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::StoreError;
+use crate::fault;
 
 static MIGRATIONS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
@@ -33,6 +34,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &str) -> Result<(), Sto
         if number > found {
             let text = file.contents_utf8().expect("migrations are UTF-8");
             transaction.execute_batch(text).map_err(failed)?;
+            fault::point("mid_migration");
         }
     }
     transaction.pragma_update(None, "user_version", newest()).map_err(failed)?;

@@ -2,7 +2,7 @@
 //! its own, so that one's failure leaves the others, and each answered only after the commit.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
 use super::lock::StoreLock;
-use super::{StoreError, connection, fault};
+use super::{StoreError, connection, daemon_lease, fault};
 
 /// Jobs that may wait before a caller has to.
 const QUEUE: usize = 256;
@@ -42,6 +42,8 @@ struct Job {
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
     path: Arc<PathBuf>,
+    /// The daemon's token that every write carries, once there is one.
+    carried: Arc<OnceLock<i64>>,
 }
 
 impl Writer {
@@ -62,7 +64,13 @@ impl Writer {
                 path: path.display().to_string(),
                 message: error.to_string(),
             })?;
-        Ok(Writer { jobs, path })
+        Ok(Writer { jobs, path, carried: Arc::default() })
+    }
+
+    /// From now on every write fails once the daemon's lease has another token.
+    pub(super) fn carry(&self, token: i64) {
+        // A process takes the lease once in its life.
+        let _ = self.carried.set(token);
     }
 
     /// Does one piece of work in a transaction and returns once that is committed.
@@ -74,6 +82,11 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let path = self.path.clone();
+        let carried = self.carried.get().copied();
+        let work = move |connection: &Connection| {
+            carried.map_or(Ok(()), |token| daemon_lease::check(connection, token))?;
+            work(connection)
+        };
         let work = Box::new(move |begun: Begun<'_>| -> Reply {
             let done = begun.and_then(|connection| in_savepoint(connection, doing, work));
             let done = done.map_err(|failure| failure.at(&path));

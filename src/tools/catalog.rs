@@ -49,6 +49,8 @@ fn description(tool: NativeTool) -> &'static str {
             "Publish a file of the workspace as a result of the run. Publishing a path again \
              updates it."
         }
+        #[cfg(feature = "fault-injection")]
+        NativeTool::StubEffect => "Make something happen outside the workspace.",
     }
 }
 
@@ -104,6 +106,8 @@ fn parameters(tool: NativeTool) -> Value {
             }),
             &["path"],
         ),
+        #[cfg(feature = "fault-injection")]
+        NativeTool::StubEffect => (json!({"what": {"type": "string"}}), &["what"]),
     };
     json!({
         "type": "object",

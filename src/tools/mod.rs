@@ -9,6 +9,8 @@ mod edit_file;
 pub mod output;
 mod publish_artifact;
 mod run_python;
+#[cfg(feature = "fault-injection")]
+mod stub_effect;
 mod task_tracker;
 mod view_file;
 mod write_file;
@@ -40,6 +42,8 @@ pub enum ToolCall {
     EditFile(edit_file::Arguments),
     TaskTracker(task_tracker::Arguments),
     PublishArtifact(publish_artifact::Arguments),
+    #[cfg(feature = "fault-injection")]
+    StubEffect(stub_effect::Arguments),
 }
 
 impl ToolCall {
@@ -55,6 +59,8 @@ impl ToolCall {
             NativeTool::PublishArtifact => {
                 ToolCall::PublishArtifact(arguments::decode(tool, arguments)?)
             }
+            #[cfg(feature = "fault-injection")]
+            NativeTool::StubEffect => ToolCall::StubEffect(arguments::decode(tool, arguments)?),
         })
     }
 
@@ -68,6 +74,8 @@ impl ToolCall {
             | ToolCall::WriteFile(_)
             | ToolCall::EditFile(_)
             | ToolCall::PublishArtifact(_) => false,
+            #[cfg(feature = "fault-injection")]
+            ToolCall::StubEffect(_) => false,
         }
     }
 
@@ -81,8 +89,19 @@ impl ToolCall {
             ToolCall::EditFile(arguments) => edit_file::run(arguments, context).await,
             ToolCall::TaskTracker(arguments) => task_tracker::run(arguments, context),
             ToolCall::PublishArtifact(arguments) => publish_artifact::run(arguments, context).await,
+            #[cfg(feature = "fault-injection")]
+            ToolCall::StubEffect(arguments) => stub_effect::run(arguments, context).await,
         }
     }
+}
+
+/// The tools that a run is offered, in their order.
+pub fn roster() -> Vec<NativeTool> {
+    #[cfg(feature = "fault-injection")]
+    if stub_effect::service().is_some() {
+        return [&NativeTool::ALL[..], &[NativeTool::StubEffect]].concat();
+    }
+    NativeTool::ALL.to_vec()
 }
 
 /// Whether a tool may have effects outside the worktree: only code that the model wrote, and only
@@ -99,6 +118,8 @@ pub fn may_have_outside_effects(tool: NativeTool, network: Network) -> bool {
             | NativeTool::PublishArtifact,
             _,
         ) => false,
+        #[cfg(feature = "fault-injection")]
+        (NativeTool::StubEffect, _) => true,
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use super::WorktreeError;
+use crate::fault;
 
 /// Output beyond this is read and dropped.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -63,6 +64,7 @@ impl Git<'_> {
         // The limit is inherited by what git starts. When it cannot be set, git has just ended.
         let limit = Rlimit { current: Some(MAX_MEMORY), maximum: Some(MAX_MEMORY) };
         let _ = rustix::process::prlimit(Some(group), Resource::Data, limit);
+        fault::point("mid_git");
         let out = read_in_background(child.stdout.take());
         let err = read_in_background(child.stderr.take());
         let deadline = Instant::now() + self.timeout;

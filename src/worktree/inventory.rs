@@ -53,13 +53,18 @@ pub struct WorktreeEntry {
 }
 
 impl Found {
-    /// The run that it was made for.
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the attempt's host directory lies below `runs`: a repository may hold workspaces of
     /// several state directories, and each is to leave the others' alone.
     pub fn belongs_below(&self, runs: &std::path::Path) -> bool {
         self.record.run_dir.starts_with(runs)
     }
 
+    /// The run that it was made for.
     pub fn run_id(&self) -> &str {
         &self.record.run_id
     }

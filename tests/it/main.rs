@@ -4,6 +4,8 @@ mod agent;
 mod bundle;
 mod cli;
 mod config;
+#[cfg(feature = "fault-injection")]
+mod crash_matrix;
 mod env;
 mod helper;
 mod keeping;

@@ -2,6 +2,7 @@
 
 pub mod bench;
 mod claims;
+mod daemon;
 mod finish;
 mod notices;
 mod occurrences;

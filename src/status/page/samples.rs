@@ -159,7 +159,7 @@ fn requested(round: u32) -> Event {
 }
 
 fn started(id: &str) -> Event {
-    event(EventKind::ToolStarted { call_id: id.into(), tool: "bash".into() })
+    event(EventKind::ToolStarted { call_id: id.into(), tool: "bash".into(), effects: false })
 }
 
 /// The events of one finished attempt of three rounds.

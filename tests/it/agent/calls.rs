@@ -233,7 +233,11 @@ async fn a_tool_is_logged_before_it_runs_and_its_end_says_how_it_went() {
     assert_eq!(
         done.log.events()[2..4],
         [
-            EventKind::ToolStarted { call_id: "scripted_1_0".to_owned(), tool: "bash".to_owned() },
+            EventKind::ToolStarted {
+                call_id: "scripted_1_0".to_owned(),
+                tool: "bash".to_owned(),
+                effects: false,
+            },
             EventKind::ToolFinished {
                 call_id: "scripted_1_0".to_owned(),
                 tool: "bash".to_owned(),

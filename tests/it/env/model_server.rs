@@ -46,7 +46,6 @@ pub struct Asked {
 }
 
 /// The server; it stops when it is dropped.
-#[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
     shared: Shared,
@@ -54,9 +53,12 @@ pub struct ModelServer {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-#[derive(Clone, Debug, Default)]
+/// Answers a request, as long as it has an answer.
+type Responder = dyn Fn(&Asked) -> Option<Reply> + Send + Sync;
+
+#[derive(Clone)]
 struct Shared {
-    replies: Arc<Mutex<VecDeque<Reply>>>,
+    respond: Arc<Responder>,
     asked: watch::Sender<Vec<Asked>>,
     /// Connections whose client went away before the answer ended.
     abandoned: watch::Sender<usize>,
@@ -65,7 +67,17 @@ struct Shared {
 impl ModelServer {
     /// A server that answers with `replies`, and with status 500 when they are used up.
     pub fn start(replies: Vec<Reply>) -> Self {
-        let shared = Shared { replies: Arc::new(Mutex::new(replies.into())), ..Shared::default() };
+        let replies = Mutex::new(VecDeque::from(replies));
+        Self::answering(move |_| replies.lock().expect("no test panics in here").pop_front())
+    }
+
+    /// A server whose answers depend on what it is asked; status 500 where there is none.
+    pub fn answering(respond: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> Self {
+        let shared = Shared {
+            respond: Arc::new(respond),
+            asked: watch::Sender::default(),
+            abandoned: watch::Sender::default(),
+        };
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         listener.set_nonblocking(true).expect("the listener is made non-blocking");
         let address = listener.local_addr().expect("the listener has an address");
@@ -93,6 +105,11 @@ impl ModelServer {
     /// The base URL, as a bundle names it.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// The URL of any other path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
     /// Every request so far.
@@ -180,8 +197,9 @@ async fn answer(State(shared): State<Shared>, request: Request<Body>) -> Respons
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     // From here on, whoever drops this before the end is a client that went away.
     let pending = Pending { shared: shared.clone(), ended: false };
-    shared.asked.send_modify(|asked| asked.push(Asked { path, authorization, body }));
-    let reply = shared.replies.lock().expect("no test panics in here").pop_front();
+    let asked = Asked { path, authorization, body };
+    let reply = (shared.respond)(&asked);
+    shared.asked.send_modify(|all| all.push(asked));
     match reply {
         Some(Reply::Stream { events, end }) => Response::builder()
             .header("content-type", "text/event-stream")

@@ -68,7 +68,7 @@ pub fn containers_of_state(state: &Path) -> Vec<String> {
 }
 
 /// Waits for a future on a thread of its own, so that it may be called inside a runtime.
-fn now<T: Send>(future: impl Future<Output = T> + Send) -> T {
+pub fn now<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let waited = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

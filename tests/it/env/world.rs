@@ -2,10 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use fleet::secrets::Redactor;
+use fleet::store::Store;
+use jiff::Timestamp;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -153,6 +157,26 @@ impl World {
         daemon
     }
 
+    /// Starts the daemon with further arguments and variables. It may never become ready.
+    pub fn start_serve(&self, more: &[&str], variables: &[(&str, &str)]) -> Daemon {
+        let bundle = self.bundle();
+        let bundle = bundle.to_str().expect("UTF-8");
+        let args = ["serve", "--bundle", bundle, "--listen", "127.0.0.1:0"];
+        let mut command = self.command(&[&args, more].concat());
+        command.envs(variables.iter().copied());
+        Daemon::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))
+    }
+
+    /// As if a daemon had been there until that instant: what is due since then is due at the next
+    /// start.
+    pub fn ticked_last(&self, tick: Timestamp) {
+        let path = self.state().join("fleet.db");
+        sandbox::now(async {
+            let store = Store::open(&path, Redactor::default()).expect("the store opens");
+            store.insert_occurrences(Vec::new(), Some(tick)).await.expect("the tick is recorded");
+        });
+    }
+
     /// Containers that belong to a run of this world: names.
     pub fn containers(&self) -> Vec<String> {
         sandbox::containers_of_state(&self.state())
@@ -215,6 +239,26 @@ impl Daemon {
         self.child.wait().expect("the daemon is reaped");
     }
 
+    /// How it ended by itself.
+    pub fn end(mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // Reading on keeps its pipe open and shows the log when it does not end.
+            while let Ok(line) = self.lines.try_recv() {
+                self.seen.borrow_mut().push(line);
+            }
+            if let Some(status) = self.child.try_wait().expect("the daemon is a child") {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the daemon does not end; its log:\n{}",
+                self.seen.borrow().join("\n")
+            );
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+
     /// SIGTERM, and its exit code.
     pub fn stop(mut self) -> Option<i32> {
         self.terminate();
@@ -223,10 +267,13 @@ impl Daemon {
 
     /// SIGTERM without waiting.
     pub fn terminate(&self) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
-            .expect("a pid");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-            .expect("the daemon is told to stop");
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, signal).expect("the daemon gets the signal");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::env::world::{World, eventually};
 
-const SLOW: &[(&str, &str)] = &[
+pub const SLOW: &[(&str, &str)] = &[
     (
         "tasks/slow.yaml",
         "prompt: Wait.\nretry_policy: {max_interruptions: 1}\ncompletion: {shell: test -e done.txt}\n",
@@ -17,12 +17,12 @@ const SLOW: &[(&str, &str)] = &[
     ),
 ];
 
-fn trigger(world: &World, task: &str) {
+pub fn trigger(world: &World, task: &str) {
     let bundle = world.bundle();
     world.ok(&["sched", "trigger", task, "--bundle", bundle.to_str().expect("UTF-8")]);
 }
 
-fn wait_for_tool(world: &World) -> serde_json::Value {
+pub fn wait_for_tool(world: &World) -> serde_json::Value {
     eventually("the tool call has started", || {
         let run = world.runs().into_iter().next()?;
         let whole = world.run(&run["run_id"]);

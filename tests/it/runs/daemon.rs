@@ -1,5 +1,8 @@
 //! The daemon as its operator meets it.
 
+use super::crash::{trigger, wait_for_tool};
+use super::signals::{WAITS, let_go};
+use crate::env::leftovers;
 use crate::env::world::World;
 
 const NOTHING: &[(&str, &str)] = &[
@@ -8,7 +11,7 @@ const NOTHING: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid() {
+fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid_host_and_start() {
     let world = World::new(NOTHING);
     let daemon = world.serve();
     let bundle = world.bundle();
@@ -21,7 +24,9 @@ fn second_daemon_on_one_state_directory_is_refused_with_the_first_ones_pid() {
     ]);
     assert_eq!(second.status.code(), Some(3));
     let text = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(text.contains(&format!("pid {}", daemon.pid())), "{text}");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("the host's name");
+    let holder = format!("pid {} on host {} since 20", daemon.pid(), host.trim());
+    assert!(text.contains(&holder) && text.contains("--standby"), "{text}");
     assert_eq!(daemon.stop(), Some(0));
 }
 
@@ -90,4 +95,26 @@ fn invalid_commit_keeps_the_last_good_bundle_and_is_shown() {
     world.commit(&[("tasks/idle.yaml", NOTHING[0].1)], "mend it");
     daemon.wait_for("a new bundle is in force");
     assert_eq!(daemon.stop(), Some(0));
+}
+
+#[test]
+fn manual_run_beside_a_daemon_disturbs_neither() {
+    let quick = [
+        ("tasks/quick.yaml", "prompt: Go.\ncompletion: {shell: 'true'}\n"),
+        ("scripted/quick.yaml", "turns:\n  - text: Done.\n"),
+    ];
+    let world = World::new(&[WAITS, &quick].concat());
+    let daemon = world.serve();
+    trigger(&world, "slow");
+    let run = wait_for_tool(&world);
+    let by_hand = world.run_task("quick");
+    assert_eq!((&by_hand["state"], &by_hand["attempts"]), (&"success".into(), &1.into()));
+    assert_eq!(world.run(&run["run_id"])["state"], "running");
+
+    let_go(&world, &run, 1);
+    daemon.wait_for("run succeeded");
+    assert_eq!(daemon.stop(), Some(0));
+    let whole = world.run(&run["run_id"]);
+    assert_eq!((&whole["state"], &whole["attempts"]), (&"success".into(), &1.into()), "{whole:#}");
+    leftovers::none(&world);
 }

@@ -3,7 +3,8 @@
 mod by_hand;
 mod ceilings;
 mod clock_changes;
-mod crash;
+mod clock_jumps;
+pub mod crash;
 mod credentials;
 mod daemon;
 mod hostile_git;
@@ -12,4 +13,6 @@ mod operator;
 mod policies;
 mod resilience;
 mod retries;
-pub mod simulated_time;
+mod signals;
+mod simulated_time;
+mod standby;
