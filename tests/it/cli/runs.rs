@@ -202,7 +202,10 @@ fn a_damaged_store_is_named_and_ends_with_5() {
     let done = bench.fleet(&["runs", "list"]);
     assert_eq!(
         (done.code, done.err.as_str()),
-        (5, "error: the store ~/state/fleet.db is damaged: file is not a database\n")
+        (
+            5,
+            "error: the store ~/state/fleet.db is damaged: file is not a database\n  hint: put the newest sound backup in its place with `fleet restore FILE`; `fleet backup` keeps them in ~/state/backups\n"
+        )
     );
 }
 
