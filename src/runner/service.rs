@@ -18,7 +18,7 @@ use super::plan::{Planned, Planner};
 use super::wake::Wake;
 use super::{Context, occurrence, recover};
 use crate::bundle::Bundle;
-use crate::clock::Heartbeat;
+use crate::clock::{Heartbeat, Rest};
 use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState};
 use crate::store::{NewOccurrence, StoreError};
 
@@ -88,14 +88,17 @@ impl Service {
         recover::recover(&self.context, &self.bundles.current()).await?;
         loop {
             let turned = self.turn().await;
-            let until = match turned {
-                Ok(until) => until,
+            let rest = match turned {
+                Ok(rest) => rest,
                 Err(failure) => {
                     error!(error = %failure, "the store failed: tried again in {} s", TRY_AGAIN.as_secs());
                     self.agenda_is_stale = true;
-                    self.context.clock.now() + TRY_AGAIN
+                    let until = self.context.clock.now() + TRY_AGAIN;
+                    Rest { until, next: Some(until), running: self.running.len() }
                 }
             };
+            let until = rest.until;
+            self.heartbeat.rest(Some(rest));
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
@@ -121,8 +124,9 @@ impl Service {
         Ok(())
     }
 
-    /// Everything that is to be done now. Returns when there is something to do without any event.
-    async fn turn(&mut self) -> Result<Timestamp, StoreError> {
+    /// Everything that is to be done now. Returns what is waited for, any event apart.
+    async fn turn(&mut self) -> Result<Rest, StoreError> {
+        self.heartbeat.rest(None);
         let now = self.context.clock.now();
         if self.agenda_is_stale || now < self.last_turn {
             // A clock that was set back: what it passes again is recorded already.
@@ -139,7 +143,7 @@ impl Service {
         self.claim().await?;
         self.housekeeping.start(&self.context, &self.bundles.current());
         self.heartbeat.beat(now);
-        self.wake_at(now).await
+        self.rest(now).await
     }
 
     /// Inserts what is due, in parts: what was missed in a long time may be much.
@@ -255,6 +259,7 @@ impl Service {
 
     /// What is due by the old bundle is recorded before the new one counts.
     async fn reload(&mut self, commit: CommitId) {
+        self.heartbeat.rest(None);
         let now = self.context.clock.now();
         let recorded = self.tick(now).await;
         if !self.bundles.reload(commit, now).await {
@@ -271,12 +276,14 @@ impl Service {
         self.agenda_is_stale = true;
     }
 
-    async fn wake_at(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
+    async fn rest(&self, now: Timestamp) -> Result<Rest, StoreError> {
         let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
         // Without room a retry whose time has come waits for the end of a run.
         let retry = if full { None } else { self.context.store.next_retry().await? };
-        let times = [self.agenda.next_due(), retry, self.housekeeping.next()];
-        Ok(times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min))
+        let next = [self.agenda.next_due(), retry].into_iter().flatten().min();
+        let times = [next, self.housekeeping.next()];
+        let until = times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min);
+        Ok(Rest { until, next, running: self.running.len() })
     }
 
     /// Waits for what runs, at most the grace, then interrupts it. A second signal ends the wait.

@@ -10,6 +10,7 @@ mod model_openai;
 mod runs;
 mod sandbox;
 mod schedule;
+mod simulated_year;
 mod status;
 mod store;
 mod structure;

@@ -2,6 +2,7 @@
 //! The test environment: the built binary, scratch directories, git repositories, a shared image.
 
 pub mod model_server;
+pub mod pretend;
 pub mod sandbox;
 pub mod sandbox_double;
 pub mod simulation;
