@@ -70,8 +70,12 @@ pub async fn sweep_containers(context: &Context) {
 }
 
 fn is_alive(context: &Context, open: &OpenRun) -> bool {
-    open.holder.boot == context.holder.holder().boot
-        && holder::is_alive(&context.config.state, &open.holder.instance)
+    let own = context.holder.holder();
+    // Its own lock need not be tried.
+    let is_own = open.holder.instance == own.instance;
+    is_own
+        || open.holder.boot == own.boot
+            && holder::is_alive(&context.config.state, &open.holder.instance)
 }
 
 async fn resolve(
@@ -82,6 +86,7 @@ async fn resolve(
     let until = context.clock.now() + lease::LEASE;
     let holder = context.holder.holder().clone();
     let token = context.store.take_over(open.run_id.clone(), open.token, holder, until).await?;
+    let spent = context.store.spent(open.run_id.clone(), open.attempt).await?;
     let claimed = ClaimedRun {
         run_id: open.run_id.clone(),
         task: open.task.clone(),
@@ -91,7 +96,7 @@ async fn resolve(
         token,
         attempt: open.attempt,
         counters: open.counters,
-        spent: open.spent,
+        spent,
         bundle_commit: open.bundle_commit.clone(),
         effects: Vec::new(),
         previous_answer: None,
@@ -105,7 +110,7 @@ async fn resolve(
         Some(wish) => Outcome::failed(OutcomeClass::Cancelled, wish),
         None => Outcome::failed(OutcomeClass::Interrupted, reason),
     };
-    let ending = Ending { outcome, usage: open.spent, answer: None, work, skipped: None };
+    let ending = Ending { outcome, usage: spent, answer: None, work, skipped: None };
     let task = bundle.tasks.get(&open.task).map(AsRef::as_ref);
     let state = finish(context, task, &claimed, checkout.as_ref(), ending).await?;
     if state == RunState::Scheduled {

@@ -20,7 +20,7 @@ use super::{Context, occurrence, recover};
 use crate::bundle::Bundle;
 use crate::clock::{Heartbeat, Rest};
 use crate::run::{Cancel, CancelReason, CommitId, RunId, RunState};
-use crate::store::{NewOccurrence, StoreError};
+use crate::store::{ClaimedRun, NewOccurrence, StoreError};
 
 /// How soon a failed store is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -30,12 +30,17 @@ const TURN_EVERY: Duration = Duration::from_secs(30);
 const LAST_WORDS: Duration = Duration::from_secs(20);
 /// Due instants that are recorded in one transaction.
 const PART: usize = 5_000;
+/// Runs that are claimed in one transaction: the first need not wait for the last.
+const CLAIMS: usize = 16;
 
 /// What the daemon is told from outside. The second stop ends it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     Stop,
 }
+
+/// How the task of a run ended.
+type Ended = Result<(task::Id, Result<RunState, StoreError>), JoinError>;
 
 /// The daemon's parts.
 pub struct Service {
@@ -104,7 +109,7 @@ impl Service {
                 () = clock.sleep_until(until) => {}
                 () = self.wake.touched() => self.housekeeping.wanted(),
                 () = self.housekeeping.done() => {}
-                Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
+                Some(ended) = self.running.join_next_with_id() => self.note_ends(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,
                 _ = self.signals.recv() => return self.stop().await,
             }
@@ -222,26 +227,53 @@ impl Service {
 
     /// Claims and starts as many runs as there is room for.
     async fn claim(&mut self) -> Result<(), StoreError> {
-        while self.running.len() < self.context.config.max_concurrent_runs as usize {
-            let request = self.context.claim(None);
-            let Some(claimed) = self.context.store.claim_next(request).await? else { break };
-            let cancel = Cancel::default();
-            let active = (claimed.run_id.clone(), cancel.clone());
-            let bundle = match self.bundles.for_run(&claimed).await {
-                Ok(bundle) => bundle,
-                Err(outcome) => {
-                    finish(&self.context, None, &claimed, None, Ending::bare(outcome)).await?;
-                    continue;
+        loop {
+            let room = self.context.config.max_concurrent_runs as usize;
+            let limit = room.saturating_sub(self.running.len()).min(CLAIMS);
+            if limit == 0 {
+                return Ok(());
+            }
+            let claimed = self.context.store.claim_some(self.context.claim(None), limit).await?;
+            let were_all = claimed.len() < limit;
+            for claimed in claimed {
+                if let Err(failure) = self.begin(claimed).await {
+                    // It is claimed and not under way; the others are begun all the same.
+                    self.unrecorded = true;
+                    error!(error = %failure, "the store failed: a claimed run is resolved as interrupted");
                 }
-            };
-            let execution = Execution { context: self.context.clone(), bundle, claimed, cancel };
-            let started = self.running.spawn(self.context.executor.clone().carry_out(execution));
-            self.active.insert(started.id(), active);
+            }
+            if were_all {
+                return Ok(());
+            }
         }
+    }
+
+    async fn begin(&mut self, claimed: ClaimedRun) -> Result<(), StoreError> {
+        let bundle = match self.bundles.for_run(&claimed).await {
+            Ok(bundle) => bundle,
+            Err(outcome) => {
+                finish(&self.context, None, &claimed, None, Ending::bare(outcome)).await?;
+                return Ok(());
+            }
+        };
+        let cancel = Cancel::default();
+        let active = (claimed.run_id.clone(), cancel.clone());
+        let execution = Execution { context: self.context.clone(), bundle, claimed, cancel };
+        let started = self.running.spawn(self.context.executor.clone().carry_out(execution));
+        self.active.insert(started.id(), active);
         Ok(())
     }
 
-    fn note_end(&mut self, ended: Result<(task::Id, Result<RunState, StoreError>), JoinError>) {
+    /// Notes what has ended: all of it, for each turn costs the same.
+    fn note_ends(&mut self, first: Ended) {
+        let mut ended = Some(first);
+        while let Some(run) = ended {
+            self.note_end(run);
+            ended = self.running.try_join_next_with_id();
+        }
+    }
+
+    fn note_end(&mut self, ended: Ended) {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),

@@ -8,6 +8,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{StoreError, schema};
 
+/// Statements that a connection keeps prepared: all that a run needs.
+const STATEMENTS: usize = 64;
+
 /// How long a connection waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -20,6 +23,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     let failed = |error| open_error(path, error);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
@@ -36,6 +40,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
     Ok(connection)
 }

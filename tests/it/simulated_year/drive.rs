@@ -19,7 +19,10 @@ const ROOM: u32 = 24;
 
 /// What befalls the daemon.
 enum Happening {
-    Pause { task: &'static str, until: Option<&'static str> },
+    Pause {
+        task: &'static str,
+        until: Option<&'static str>,
+    },
     Resume(&'static str),
     /// The clock is set forward or back to this instant.
     ClockSet(&'static str),
@@ -138,7 +141,8 @@ impl Driver {
             Pause { task, until } => {
                 let until = until.map(at);
                 let store = &simulation.context.store;
-                let paused = store.pause_task(TaskName::new(task), now, until, "stock-taking".into());
+                let paused =
+                    store.pause_task(TaskName::new(task), now, until, "stock-taking".into());
                 paused.await.expect("paused");
                 let end = until.unwrap_or(Timestamp::MAX);
                 self.year.pauses.entry(task).or_default().push((now, end));
@@ -196,9 +200,7 @@ pub async fn year(zones: &[&'static str]) -> Year {
     let mut driver = Driver::new(zones);
     let mut simulation = driver.start(at(START)).await;
     for (moment, happening) in &HAPPENINGS {
-        let t = std::time::Instant::now();
         simulation.pass(at(moment), &driver.pretend).await;
-        eprintln!("{moment} {:?} {}", t.elapsed(), driver.pretend.stretches().len());
         simulation = driver.happen(simulation, happening).await;
     }
     simulation.pass(at(END), &driver.pretend).await;

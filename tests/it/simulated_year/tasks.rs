@@ -75,12 +75,12 @@ const OF_A_ZONE: [(&str, &str, Policy); 6] = [
     ("nightly", "30 2 * * *", Policy { minutes: (10, 90), ..PLAIN }),
     (
         "steady",
-        "0 */8 * * *",
+        "0 */12 * * *",
         Policy {
             misfire: Misfire::All,
             max_delay_hours: 12,
             overlap: Overlap::Queue,
-            minutes: (100, 700),
+            minutes: (100, 900),
             ..PLAIN
         },
     ),
@@ -102,13 +102,19 @@ const OF_A_ZONE: [(&str, &str, Policy); 6] = [
     ),
     (
         "upkeep",
-        "0 9,21 * * *",
-        Policy { failing: Failing::Some, has_key: true, keys: "priority: -10\n", ..PLAIN },
+        "0 9 * * *",
+        Policy {
+            minutes: (5, 500),
+            failing: Failing::Some,
+            has_key: true,
+            keys: "priority: -10\n",
+            ..PLAIN
+        },
     ),
     (
         "burst",
         "*/20 * * * *",
-        Policy { overlap: Overlap::CancelRunning, until: Some("2026-01-06"), ..PLAIN },
+        Policy { overlap: Overlap::CancelRunning, until: Some("2026-01-04"), ..PLAIN },
     ),
 ];
 
@@ -205,13 +211,15 @@ impl Task {
     /// How an attempt goes.
     pub fn course(&self, claimed: &ClaimedRun) -> Course {
         let (shortest, longest) = self.policy.minutes;
-        let number = hash(&format!("{} {} {}", claimed.task, claimed.due, claimed.counters.retries));
+        let number =
+            hash(&format!("{} {} {}", claimed.task, claimed.due, claimed.counters.retries));
         let fails = match self.policy.failing {
             Failing::Always => return Course { lasts: Duration::from_secs(60), ends: broken() },
             Failing::Never => false,
             Failing::Some => claimed.counters.retries < self.failures(claimed.due),
         };
-        let lasts = Duration::from_secs(60 * (shortest + number % (longest - shortest)) + number % 60);
+        let lasts =
+            Duration::from_secs(60 * (shortest + number % (longest - shortest)) + number % 60);
         let ends = if fails {
             Outcome::failed(OutcomeClass::Transient, "the model does not answer")
         } else {
@@ -224,7 +232,9 @@ impl Task {
     pub fn failures(&self, due: jiff::Timestamp) -> u32 {
         match self.policy.failing {
             Failing::Never => 0,
-            Failing::Some => u32::try_from(hash(&format!("{}{due}", self.name)) % 4).expect("small"),
+            Failing::Some => {
+                u32::try_from(hash(&format!("{}{due}", self.name)) % 4).expect("small")
+            }
             Failing::Always => u32::MAX,
         }
     }
