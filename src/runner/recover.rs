@@ -19,12 +19,15 @@ use crate::store::{ClaimedRun, OpenRun, StoreError};
 use crate::worktree::Checkout;
 
 /// Resolves every run whose holder is dead. Runs of living processes are left alone, and one run that
-/// cannot be resolved holds up no other.
-pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(), StoreError> {
+/// cannot be resolved holds up no other. Returns whether other processes have runs under way, which
+/// may die without a word.
+pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<bool, StoreError> {
     let open = context.store.open_runs().await?;
+    let own = &context.holder.holder().instance;
+    let others = open.iter().any(|open| open.holder.instance != *own);
     let dead: Vec<OpenRun> = open.into_iter().filter(|open| !is_alive(context, open)).collect();
     if dead.is_empty() {
-        return Ok(());
+        return Ok(others);
     }
     sweep_containers(context).await;
     for open in dead {
@@ -40,7 +43,7 @@ pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(),
             }
         }
     }
-    Ok(())
+    Ok(others)
 }
 
 /// Resolves the runs that this process holds and does not carry out any more: their terminal

@@ -58,6 +58,10 @@ pub struct Service {
     /// What is due may have been lost to a failed write: the agenda is read anew.
     agenda_is_stale: bool,
     last_turn: Timestamp,
+    /// The store's version when all that it holds had been looked at; `None`: it must be looked at.
+    looked_at: Option<u64>,
+    /// When the next retry may begin.
+    next_retry: Option<Timestamp>,
     housekeeping: Housekeeping,
 }
 
@@ -83,6 +87,8 @@ impl Service {
             unrecorded: false,
             agenda_is_stale: true,
             last_turn: Timestamp::MIN,
+            looked_at: None,
+            next_retry: None,
             housekeeping,
         }
     }
@@ -98,6 +104,7 @@ impl Service {
                 Err(failure) => {
                     error!(error = %failure, "the store failed: tried again in {} s", TRY_AGAIN.as_secs());
                     self.agenda_is_stale = true;
+                    self.looked_at = None;
                     let until = self.context.clock.now() + TRY_AGAIN;
                     Rest { until, next: Some(until), running: self.running.len() }
                 }
@@ -107,7 +114,10 @@ impl Service {
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
-                () = self.wake.touched() => self.housekeeping.wanted(),
+                () = self.wake.touched() => {
+                    self.housekeeping.wanted();
+                    self.looked_at = None;
+                }
                 () = self.housekeeping.done() => {}
                 Some(ended) = self.running.join_next_with_id() => self.note_ends(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,
@@ -139,16 +149,34 @@ impl Service {
         }
         self.last_turn = now;
         self.tick(now).await?;
-        self.pass_on_wishes().await?;
         if self.unrecorded {
             let active = self.active.values().map(|(run, _)| run.clone()).collect();
             recover::recover_own(&self.context, &self.bundles.current(), &active).await?;
             self.unrecorded = false;
         }
-        self.claim().await?;
+        self.look(now).await?;
         self.housekeeping.start(&self.context, &self.bundles.current());
         self.heartbeat.beat(now);
-        self.rest(now).await
+        Ok(self.rest(now))
+    }
+
+    /// Does what the store asks for, when it may ask for something: somebody wrote to it since the last
+    /// look, or a retry's time has come. An idle turn costs no query.
+    async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let retries = self.next_retry.is_some_and(|at| at <= now);
+        let version = self.context.store.version_at_once()?;
+        if self.looked_at == Some(version) && !retries && self.wake.is_watching() {
+            return Ok(());
+        }
+        self.looked_at = None;
+        self.pass_on_wishes().await?;
+        self.claim().await?;
+        // Without room a retry whose time has come waits for the end of a run.
+        let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
+        self.next_retry = if full { None } else { self.context.store.next_retry().await? };
+        // What others write from here on is seen by the next turn, for which they touch the wake file.
+        self.looked_at = Some(self.context.store.version_at_once()?);
+        Ok(())
     }
 
     /// Inserts what is due, in parts: what was missed in a long time may be much.
@@ -280,6 +308,7 @@ impl Service {
         };
         let Some((run, _)) = self.active.remove(&id) else { return };
         self.housekeeping.wanted();
+        self.looked_at = None;
         let failure = match ended {
             Ok((_, Ok(_))) => return,
             Ok((_, Err(error))) => error.to_string(),
@@ -308,14 +337,11 @@ impl Service {
         self.agenda_is_stale = true;
     }
 
-    async fn rest(&self, now: Timestamp) -> Result<Rest, StoreError> {
-        let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
-        // Without room a retry whose time has come waits for the end of a run.
-        let retry = if full { None } else { self.context.store.next_retry().await? };
-        let next = [self.agenda.next_due(), retry].into_iter().flatten().min();
+    fn rest(&self, now: Timestamp) -> Rest {
+        let next = [self.agenda.next_due(), self.next_retry].into_iter().flatten().min();
         let times = [next, self.housekeeping.next()];
         let until = times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min);
-        Ok(Rest { until, next, running: self.running.len() })
+        Rest { until, next, running: self.running.len() }
     }
 
     /// Waits for what runs, at most the grace, then interrupts it. A second signal ends the wait.
