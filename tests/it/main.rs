@@ -14,4 +14,5 @@ mod simulated_year;
 mod status;
 mod store;
 mod structure;
+mod what_happens;
 mod worktree;
