@@ -16,6 +16,8 @@ CREATE INDEX runs_retries ON runs (retry_at) WHERE state = 'scheduled';
 CREATE INDEX runs_serialized ON runs (serialization_key) WHERE state = 'running';
 CREATE INDEX runs_open_by_task ON runs (task)
     WHERE state IN ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted');
+-- The branch that a task's last success left is looked up at each claim.
+CREATE INDEX runs_branches ON runs (task, due DESC) WHERE state = 'success' AND branch IS NOT NULL;
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
 -- What is known of a task apart from its runs; outlives their retention.

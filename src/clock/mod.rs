@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use heartbeat::Heartbeat;
+pub use heartbeat::{Heartbeat, Rest};
 pub use simulated::SimulatedClock;
 
 /// The longest wait before wall time is read again, so that a sleeping host or a stepped clock is

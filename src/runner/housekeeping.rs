@@ -23,9 +23,22 @@ const ROUND_EVERY: Duration = Duration::from_secs(30);
 /// How long a stop waits for clean-up, which the next start would go on with.
 const LAST_TIDYING: Duration = Duration::from_secs(5);
 
+/// What a round found.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    next_cleanup: Option<Timestamp>,
+    /// Something may be to be done though nobody writes to the store: another process may die, or a
+    /// look failed.
+    watch: bool,
+}
+
 /// The rounds of tidying.
 pub(super) struct Housekeeping {
-    round: Option<JoinHandle<Option<Timestamp>>>,
+    round: Option<JoinHandle<Found>>,
+    /// What the last round found.
+    found: Found,
+    /// The store's version at the last round.
+    version: Option<u64>,
     next_cleanup: Option<Timestamp>,
     next_sweep: Timestamp,
     next_round: Timestamp,
@@ -37,6 +50,8 @@ impl Housekeeping {
     pub(super) fn new(now: Timestamp) -> Self {
         Housekeeping {
             round: None,
+            found: Found::default(),
+            version: None,
             next_cleanup: None,
             next_sweep: now,
             next_round: now,
@@ -52,19 +67,17 @@ impl Housekeeping {
     /// Begins a round when one is due and none is under way.
     pub(super) fn start(&mut self, context: &Arc<Context>, bundle: &Arc<Bundle>) {
         let now = context.clock.now();
-        // A clock that was put back does not hold the rounds up.
-        let was_put_back = self.next_round > now + ROUND_EVERY;
-        let by_time =
-            self.next_round <= now || was_put_back || self.next_cleanup.is_some_and(|at| at <= now);
-        if self.round.is_some() || !(self.is_due || by_time) {
+        if self.round.is_some() || !(self.is_due || self.is_due_by_time(context, now)) {
             return;
         }
         self.is_due = false;
         self.next_cleanup = None;
         self.next_round = now + ROUND_EVERY;
-        let sweeps = now >= self.next_sweep && context.executor.leaves_something();
+        self.version = context.store.version_at_once().ok();
+        let mut sweeps = now >= self.next_sweep;
         if sweeps {
             self.next_sweep = now + SWEEP_EVERY;
+            sweeps = context.executor.leaves_something();
         }
         let (context, bundle) = (context.clone(), bundle.clone());
         self.round = Some(tokio::spawn(async move {
@@ -72,18 +85,36 @@ impl Housekeeping {
                 recover::sweep_containers(&context).await;
                 sweep::sweep_worktrees(&context, &bundle).await;
             }
-            if let Err(failure) = recover::recover(&context, &bundle).await {
+            let recovered = recover::recover(&context, &bundle).await;
+            if let Err(failure) = &recovered {
                 warn!(error = %failure, "the store failed while dead processes' runs were looked for: tried again");
                 damage::note(&context, &failure);
             }
-            let next = tidy(&context).await;
+            let next_cleanup = tidy(&context).await;
             if sweeps && let Err(failure) = retention::retain(&context).await {
                 warn!(error = %failure, "the store failed while old runs were removed: tried again in an hour");
                 damage::note(&context, &failure);
             }
             watch_log(&context).await;
-            next
+            Found { next_cleanup, watch: recovered.unwrap_or(true) }
         }));
+    }
+
+    /// A round finds nothing new in a store that nobody has written to, unless there is something to
+    /// watch.
+    fn is_due_by_time(&mut self, context: &Context, now: Timestamp) -> bool {
+        let is_late = |at: Timestamp| at <= now;
+        if self.next_cleanup.is_some_and(is_late) || is_late(self.next_sweep) {
+            return true;
+        }
+        // A clock that was put back does not hold the rounds up.
+        let was_put_back = self.next_round > now + ROUND_EVERY;
+        if !is_late(self.next_round) && !was_put_back {
+            return false;
+        }
+        self.next_round = now + ROUND_EVERY;
+        let version = context.store.version_at_once().ok();
+        self.found.watch || version.is_none() || version != self.version
     }
 
     /// Returns when the round under way ends; never when there is none.
@@ -91,7 +122,8 @@ impl Housekeeping {
         let Some(round) = &mut self.round else { return std::future::pending().await };
         let next = round.await;
         self.round = None;
-        self.next_cleanup = next.unwrap_or(None);
+        self.found = next.unwrap_or(Found { next_cleanup: None, watch: true });
+        self.next_cleanup = self.found.next_cleanup;
     }
 
     /// When the next round has something to do.

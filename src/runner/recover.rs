@@ -20,12 +20,15 @@ use crate::store::{ClaimedRun, OpenRun, StoreError};
 use crate::worktree::Checkout;
 
 /// Resolves every run whose holder is dead. Runs of living processes are left alone, and one run that
-/// cannot be resolved holds up no other.
-pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(), StoreError> {
+/// cannot be resolved holds up no other. Returns whether other processes have runs under way, which
+/// may die without a word.
+pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<bool, StoreError> {
     let open = context.store.open_runs().await?;
+    let own = &context.holder.holder().instance;
+    let others = open.iter().any(|open| open.holder.instance != *own);
     let dead: Vec<OpenRun> = open.into_iter().filter(|open| !is_alive(context, open)).collect();
     if dead.is_empty() {
-        return Ok(());
+        return Ok(others);
     }
     sweep_containers(context).await;
     for open in dead {
@@ -42,7 +45,7 @@ pub async fn recover(context: &Arc<Context>, bundle: &Arc<Bundle>) -> Result<(),
             }
         }
     }
-    Ok(())
+    Ok(others)
 }
 
 /// Resolves the runs that this process holds and does not carry out any more: their terminal
@@ -72,8 +75,12 @@ pub async fn sweep_containers(context: &Context) {
 }
 
 fn is_alive(context: &Context, open: &OpenRun) -> bool {
-    open.holder.boot == context.holder.holder().boot
-        && holder::is_alive(&context.config.state, &open.holder.instance)
+    let own = context.holder.holder();
+    // Its own lock need not be tried.
+    let is_own = open.holder.instance == own.instance;
+    is_own
+        || open.holder.boot == own.boot
+            && holder::is_alive(&context.config.state, &open.holder.instance)
 }
 
 async fn resolve(
@@ -85,6 +92,7 @@ async fn resolve(
     let holder = context.holder.holder().clone();
     let token = context.store.take_over(open.run_id.clone(), open.token, holder, until).await?;
     fault::point("after_take_over");
+    let spent = context.store.spent(open.run_id.clone(), open.attempt).await?;
     let claimed = ClaimedRun {
         run_id: open.run_id.clone(),
         task: open.task.clone(),
@@ -94,7 +102,7 @@ async fn resolve(
         token,
         attempt: open.attempt,
         counters: open.counters,
-        spent: open.spent,
+        spent,
         bundle_commit: open.bundle_commit.clone(),
         effects: Vec::new(),
         previous_answer: None,
@@ -111,7 +119,7 @@ async fn resolve(
         Some(wish) => Outcome::failed(OutcomeClass::Cancelled, wish),
         None => Outcome::failed(OutcomeClass::Interrupted, reason),
     };
-    let ending = Ending { outcome, usage: open.spent, answer: None, work, skipped: None };
+    let ending = Ending { outcome, usage: spent, answer: None, work, skipped: None };
     let task = bundle.tasks.get(&open.task).map(AsRef::as_ref);
     let state = finish(context, task, &claimed, checkout.as_ref(), ending).await?;
     if state == RunState::Scheduled {

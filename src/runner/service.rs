@@ -19,10 +19,10 @@ use super::plan::{Planned, Planner};
 use super::wake::Wake;
 use super::{Context, damage, disk_guard, occurrence, recover};
 use crate::bundle::Bundle;
-use crate::clock::Heartbeat;
+use crate::clock::{Heartbeat, Rest};
 use crate::fault;
 use crate::run::{Alarm, Cancel, CancelReason, CommitId, RunId, RunState};
-use crate::store::{NewOccurrence, StoreError};
+use crate::store::{ClaimedRun, NewOccurrence, StoreError};
 
 /// How soon a failed store is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -32,12 +32,17 @@ const TURN_EVERY: Duration = Duration::from_secs(30);
 const LAST_WORDS: Duration = Duration::from_secs(20);
 /// Due instants that are recorded in one transaction.
 const PART: usize = 5_000;
+/// Runs that are claimed in one transaction: the first need not wait for the last.
+const CLAIMS: usize = 16;
 
 /// What the daemon is told from outside. The second stop ends it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     Stop,
 }
+
+/// How the task of a run ended.
+type Ended = Result<(task::Id, Result<RunState, StoreError>), JoinError>;
 
 /// The daemon's parts.
 pub struct Service {
@@ -55,6 +60,10 @@ pub struct Service {
     /// What is due may have been lost to a failed write: the agenda is read anew.
     agenda_is_stale: bool,
     last_turn: Timestamp,
+    /// The store's version when all that it holds had been looked at; `None`: it must be looked at.
+    looked_at: Option<u64>,
+    /// When the next retry may begin.
+    next_retry: Option<Timestamp>,
     housekeeping: Housekeeping,
     courier: Courier,
 }
@@ -82,6 +91,8 @@ impl Service {
             unrecorded: false,
             agenda_is_stale: true,
             last_turn: Timestamp::MIN,
+            looked_at: None,
+            next_retry: None,
             housekeeping,
             courier,
         }
@@ -93,29 +104,34 @@ impl Service {
         recover::recover(&self.context, &self.bundles.current()).await?;
         loop {
             let turned = self.turn().await;
-            let until = match turned {
-                Ok(until) => until,
+            let rest = match turned {
+                Ok(rest) => rest,
                 Err(failure) if failure.is_damage() => {
                     damage::note(&self.context, &failure);
-                    self.context.clock.now()
+                    self.at_once()
                 }
                 Err(failure) => {
                     error!(error = %failure, "the store failed: tried again in {} s", TRY_AGAIN.as_secs());
                     self.agenda_is_stale = true;
-                    self.context.clock.now() + TRY_AGAIN
+                    self.looked_at = None;
+                    let until = self.context.clock.now() + TRY_AGAIN;
+                    Rest { until, next: Some(until), running: self.running.len() }
                 }
             };
+            let until = rest.until;
+            self.heartbeat.rest(Some(rest));
             let clock = self.context.clock.clone();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
                 () = self.wake.touched() => {
                     self.housekeeping.wanted();
+                    self.looked_at = None;
                     self.context.promised.notify_one();
                 }
                 // A wall clock that is put back does not hold up the loop.
                 () = clock.sleep(TURN_EVERY) => {}
                 () = self.housekeeping.done() => {}
-                Some(ended) = self.running.join_next_with_id() => self.note_end(ended),
+                Some(ended) = self.running.join_next_with_id() => self.note_ends(ended),
                 commit = self.bundles.changed() => self.reload(commit).await,
                 _ = self.signals.recv() => return self.stop().await,
             }
@@ -135,12 +151,14 @@ impl Service {
         Ok(())
     }
 
-    /// Everything that is to be done now. Returns when there is something to do without any event.
-    async fn turn(&mut self) -> Result<Timestamp, StoreError> {
+    /// Everything that is to be done now. Returns what is waited for, any event apart.
+    async fn turn(&mut self) -> Result<Rest, StoreError> {
+        self.heartbeat.rest(None);
         let now = self.context.clock.now();
         if self.context.alarms.is_raised(Alarm::StoreDamage) {
             self.heartbeat.beat(now);
-            return Ok(now + TURN_EVERY);
+            let until = now + TURN_EVERY;
+            return Ok(Rest { until, next: None, running: self.running.len() });
         }
         if self.agenda_is_stale || now < self.last_turn {
             // A clock that was set back: what it passes again is recorded already.
@@ -148,16 +166,36 @@ impl Service {
         }
         self.last_turn = now;
         self.tick(now).await?;
-        self.pass_on_wishes().await?;
         if self.unrecorded {
             let active = self.active.values().map(|(run, _)| run.clone()).collect();
             recover::recover_own(&self.context, &self.bundles.current(), &active).await?;
             self.unrecorded = false;
         }
-        self.claim().await?;
+        self.look(now).await?;
         self.housekeeping.start(&self.context, &self.bundles.current());
         self.heartbeat.beat(now);
-        self.wake_at(now).await
+        Ok(self.rest(now))
+    }
+
+    /// Does what the store asks for, when it may ask for something: somebody wrote to it since the last
+    /// look, or a retry's time has come. An idle turn costs no query.
+    async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let retries = self.next_retry.is_some_and(|at| at <= now);
+        let version = self.context.store.version_at_once()?;
+        if self.looked_at == Some(version) && !retries && self.wake.is_watching() {
+            return Ok(());
+        }
+        self.looked_at = None;
+        self.pass_on_wishes().await?;
+        self.claim().await?;
+        let is_short = self.context.alarms.is_raised(Alarm::DiskSpace);
+        let full = self.running.len() >= self.context.config.max_concurrent_runs as usize;
+        // Without room a retry whose time has come waits for the end of a run, or for the next turn.
+        let waits = full || is_short;
+        self.next_retry = if waits { None } else { self.context.store.next_retry().await? };
+        // Whatever was written since then, by itself too, is looked at in the next turn.
+        self.looked_at = (!is_short).then_some(version);
+        Ok(())
     }
 
     /// Inserts what is due, in parts: what was missed in a long time may be much.
@@ -237,36 +275,66 @@ impl Service {
 
     /// Claims and starts as many runs as there is room for.
     async fn claim(&mut self) -> Result<(), StoreError> {
-        while self.running.len() < self.context.config.max_concurrent_runs as usize {
+        loop {
             if !disk_guard::admits(&self.context) {
-                break;
+                return Ok(());
             }
-            let request = self.context.claim(None);
-            let Some(claimed) = self.context.store.claim_next(request).await? else { break };
-            fault::point("after_claim");
-            let cancel = Cancel::default();
-            let active = (claimed.run_id.clone(), cancel.clone());
-            let bundle = match self.bundles.for_run(&claimed).await {
-                Ok(bundle) => bundle,
-                Err(outcome) => {
-                    finish(&self.context, None, &claimed, None, Ending::bare(outcome)).await?;
-                    continue;
+            let room = self.context.config.max_concurrent_runs as usize;
+            let limit = room.saturating_sub(self.running.len()).min(CLAIMS);
+            if limit == 0 {
+                return Ok(());
+            }
+            let claimed = self.context.store.claim_some(self.context.claim(None), limit).await?;
+            if !claimed.is_empty() {
+                fault::point("after_claim");
+            }
+            let were_all = claimed.len() < limit;
+            for claimed in claimed {
+                if let Err(failure) = self.begin(claimed).await {
+                    // It is claimed and not under way; the others are begun all the same.
+                    self.unrecorded = true;
+                    error!(error = %failure, "the store failed: a claimed run is resolved as interrupted");
                 }
-            };
-            let execution = Execution { context: self.context.clone(), bundle, claimed, cancel };
-            let started = self.running.spawn(self.context.executor.clone().carry_out(execution));
-            self.active.insert(started.id(), active);
+            }
+            if were_all {
+                return Ok(());
+            }
         }
+    }
+
+    async fn begin(&mut self, claimed: ClaimedRun) -> Result<(), StoreError> {
+        let bundle = match self.bundles.for_run(&claimed).await {
+            Ok(bundle) => bundle,
+            Err(outcome) => {
+                finish(&self.context, None, &claimed, None, Ending::bare(outcome)).await?;
+                return Ok(());
+            }
+        };
+        let cancel = Cancel::default();
+        let active = (claimed.run_id.clone(), cancel.clone());
+        let execution = Execution { context: self.context.clone(), bundle, claimed, cancel };
+        let started = self.running.spawn(self.context.executor.clone().carry_out(execution));
+        self.active.insert(started.id(), active);
         Ok(())
     }
 
-    fn note_end(&mut self, ended: Result<(task::Id, Result<RunState, StoreError>), JoinError>) {
+    /// Notes what has ended: all of it, for each turn costs the same.
+    fn note_ends(&mut self, first: Ended) {
+        let mut ended = Some(first);
+        while let Some(run) = ended {
+            self.note_end(run);
+            ended = self.running.try_join_next_with_id();
+        }
+    }
+
+    fn note_end(&mut self, ended: Ended) {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
         let Some((run, _)) = self.active.remove(&id) else { return };
         self.housekeeping.wanted();
+        self.looked_at = None;
         let failure = match ended {
             Ok((_, Ok(_))) => return,
             Ok((_, Err(error))) => {
@@ -281,6 +349,7 @@ impl Service {
 
     /// What is due by the old bundle is recorded before the new one counts.
     async fn reload(&mut self, commit: CommitId) {
+        self.heartbeat.rest(None);
         let now = self.context.clock.now();
         let recorded = self.tick(now).await;
         if !self.bundles.reload(commit, now).await {
@@ -298,13 +367,17 @@ impl Service {
         self.agenda_is_stale = true;
     }
 
-    async fn wake_at(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
-        let full = self.running.len() >= self.context.config.max_concurrent_runs as usize
-            || self.context.alarms.is_raised(Alarm::DiskSpace);
-        // Without room a retry whose time has come waits for the end of a run, or for the next turn.
-        let retry = if full { None } else { self.context.store.next_retry().await? };
-        let times = [self.agenda.next_due(), retry, self.housekeeping.next()];
-        Ok(times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min))
+    fn rest(&self, now: Timestamp) -> Rest {
+        let next = [self.agenda.next_due(), self.next_retry].into_iter().flatten().min();
+        let times = [next, self.housekeeping.next()];
+        let until = times.into_iter().flatten().fold(now + TURN_EVERY, Timestamp::min);
+        Rest { until, next, running: self.running.len() }
+    }
+
+    /// There is something to do now.
+    fn at_once(&self) -> Rest {
+        let now = self.context.clock.now();
+        Rest { until: now, next: Some(now), running: self.running.len() }
     }
 
     /// Waits for what runs, at most the grace, then interrupts it. A second signal ends the wait.

@@ -10,7 +10,7 @@ use crate::config::StateDir;
 /// Yields once for any number of touches since the last time.
 pub struct Wake {
     touched: mpsc::Receiver<()>,
-    _watcher: Option<notify::RecommendedWatcher>,
+    watcher: Option<notify::RecommendedWatcher>,
 }
 
 impl Wake {
@@ -33,7 +33,12 @@ impl Wake {
         let watcher = watcher
             .inspect_err(|error| warn!(error = %error, "cannot watch the wake file: triggers from other processes start late"))
             .ok();
-        Ok(Wake { touched, _watcher: watcher })
+        Ok(Wake { touched, watcher })
+    }
+
+    /// Whether touches are noticed at all.
+    pub fn is_watching(&self) -> bool {
+        self.watcher.is_some()
     }
 
     /// Waits for a touch.

@@ -53,7 +53,8 @@ impl Store {
                 }
                 for job in &finish.cleanup {
                     connection
-                        .execute("INSERT INTO outbox (job) VALUES (?1)", [job.to_string()])
+                        .prepare_cached("INSERT INTO outbox (job) VALUES (?1)")
+                        .and_then(|mut insert| insert.execute([job.to_string()]))
                         .map_err(failed)?;
                 }
                 Ok(())
@@ -69,11 +70,9 @@ fn set_run_facts(
     facts: &AttemptFacts,
 ) -> rusqlite::Result<usize> {
     let seal = facts.seal.as_ref().map(ToString::to_string);
-    connection.execute(
-        "UPDATE runs SET bundle_commit = coalesce(?3, bundle_commit), limits = coalesce(?4, limits),
+    connection.prepare_cached("UPDATE runs SET bundle_commit = coalesce(?3, bundle_commit), limits = coalesce(?4, limits),
             seal = coalesce(?5, seal)
-         WHERE run_id = ?1 AND token = ?2 AND state = 'running'",
-        params![
+         WHERE run_id = ?1 AND token = ?2 AND state = 'running'")?.execute(params![
             run.as_str(),
             token.0,
             facts.bundle_commit.as_ref().map(|commit| commit.as_str()),
@@ -85,21 +84,21 @@ fn set_run_facts(
 
 fn set_facts(connection: &Connection, run: &RunId, facts: &AttemptFacts) -> rusqlite::Result<()> {
     connection
-        .execute(
+        .prepare_cached(
             "UPDATE attempts SET repo = coalesce(?2, repo), worktree = coalesce(?3, worktree),
                 branch = coalesce(?4, branch), base_commit = coalesce(?5, base_commit),
                 container = coalesce(?6, container), model = coalesce(?7, model)
              WHERE run_id = ?1 AND attempt = (SELECT attempts FROM runs WHERE run_id = ?1)",
-            params![
-                run.as_str(),
-                facts.repo,
-                facts.worktree,
-                facts.branch,
-                facts.base_commit,
-                facts.container,
-                facts.model
-            ],
-        )
+        )?
+        .execute(params![
+            run.as_str(),
+            facts.repo,
+            facts.worktree,
+            facts.branch,
+            facts.base_commit,
+            facts.container,
+            facts.model
+        ])
         .map(drop)
 }
 
@@ -116,8 +115,7 @@ fn end_run(
         finish.output.as_ref().map(|output| redactor.redact(&output.to_string()).into_owned());
     let finished = finish.state.is_terminal().then(|| instant(finish.at));
     let reason = Some(finish.outcome.reason.clone()).filter(|reason| !reason.is_empty());
-    connection.execute(
-        "UPDATE runs SET state = ?3, outcome = ?4, reason = ?5, retry_at = ?6, retries = ?7,
+    connection.prepare_cached("UPDATE runs SET state = ?3, outcome = ?4, reason = ?5, retry_at = ?6, retries = ?7,
             connector_retries = ?8, interruptions = ?9, finished_at = ?10, answer = ?11, output = ?12,
             branch = coalesce(?13, branch), commit_id = coalesce(?14, commit_id),
             diff_stat = coalesce(?15, diff_stat), holder_instance = NULL, holder_pid = NULL,
@@ -126,8 +124,7 @@ fn end_run(
             cached_tokens = min(cached_tokens, 1 << 61) + ?17,
             output_tokens = min(output_tokens, 1 << 61) + ?18, cost = min(cost, 1 << 61) + ?19,
             cost_is_estimated = max(cost_is_estimated, ?20)
-         WHERE run_id = ?1 AND token = ?2",
-        params![
+         WHERE run_id = ?1 AND token = ?2")?.execute(params![
             run.as_str(),
             token.0,
             finish.state.as_str(),
@@ -151,12 +148,17 @@ fn end_run(
         ],
     )?;
     if finish.dead_letter.is_some() {
-        connection.execute(
-            "UPDATE runs SET dead_lettered_at = ?2, dead_letter_reason = ?3,
+        connection
+            .prepare_cached(
+                "UPDATE runs SET dead_lettered_at = ?2, dead_letter_reason = ?3,
                 dead_letter_attempts = attempts - attempts_before
              WHERE run_id = ?1",
-            params![run.as_str(), instant(finish.at), masked(&reason).unwrap_or_default()],
-        )?;
+            )?
+            .execute(params![
+                run.as_str(),
+                instant(finish.at),
+                masked(&reason).unwrap_or_default()
+            ])?;
     }
     Ok(())
 }
@@ -170,22 +172,22 @@ fn end_attempt(
     let Usage { input_tokens, cached_tokens, output_tokens, cost_nano_usd, estimated } =
         finish.usage;
     connection
-        .execute(
+        .prepare_cached(
             "UPDATE attempts SET finished_at = ?2, outcome = ?3, reason = ?4, input_tokens = ?5,
                 cached_tokens = ?6, output_tokens = ?7, cost = ?8, cost_is_estimated = ?9
              WHERE run_id = ?1 AND attempt = (SELECT attempts FROM runs WHERE run_id = ?1)",
-            params![
-                run.as_str(),
-                instant(finish.at),
-                finish.outcome.class.as_str(),
-                redactor.redact(&finish.outcome.reason),
-                signed(input_tokens),
-                signed(cached_tokens),
-                signed(output_tokens),
-                signed(cost_nano_usd.0),
-                estimated
-            ],
-        )
+        )?
+        .execute(params![
+            run.as_str(),
+            instant(finish.at),
+            finish.outcome.class.as_str(),
+            redactor.redact(&finish.outcome.reason),
+            signed(input_tokens),
+            signed(cached_tokens),
+            signed(output_tokens),
+            signed(cost_nano_usd.0),
+            estimated
+        ])
         .map(drop)
 }
 
@@ -196,14 +198,14 @@ fn replace_artifacts(
     run: &RunId,
     artifacts: &[Artifact],
 ) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM artifacts WHERE run_id = ?1", [run.as_str()])?;
+    connection
+        .prepare_cached("DELETE FROM artifacts WHERE run_id = ?1")?
+        .execute([run.as_str()])?;
     for (number, artifact) in (1_u32..).zip(artifacts) {
         let description =
             artifact.description.as_deref().map(|text| redactor.redact(text).into_owned());
-        connection.execute(
-            "INSERT INTO artifacts (run_id, number, attempt, name, path, description, size, sha256)
-             VALUES (?1, ?2, (SELECT attempts FROM runs WHERE run_id = ?1), ?3, ?4, ?5, ?6, ?7)",
-            params![
+        connection.prepare_cached("INSERT INTO artifacts (run_id, number, attempt, name, path, description, size, sha256)
+             VALUES (?1, ?2, (SELECT attempts FROM runs WHERE run_id = ?1), ?3, ?4, ?5, ?6, ?7)")?.execute(params![
                 run.as_str(),
                 number,
                 redactor.redact(&artifact.name),
@@ -244,18 +246,18 @@ fn add_task_totals(
     succeeded: Option<Timestamp>,
 ) -> rusqlite::Result<()> {
     connection
-        .execute(
+        .prepare_cached(
             "INSERT INTO task_totals (task, cost, tokens, last_success)
              SELECT task, ?2, ?3, ?4 FROM runs WHERE run_id = ?1
              ON CONFLICT (task) DO UPDATE SET cost = min(cost, 1 << 61) + excluded.cost,
                 tokens = min(tokens, 1 << 61) + excluded.tokens,
                 last_success = coalesce(excluded.last_success, last_success)",
-            params![
-                run.as_str(),
-                signed(usage.cost_nano_usd.0),
-                counted(usage),
-                succeeded.map(instant)
-            ],
-        )
+        )?
+        .execute(params![
+            run.as_str(),
+            signed(usage.cost_nano_usd.0),
+            counted(usage),
+            succeeded.map(instant)
+        ])
         .map(drop)
 }

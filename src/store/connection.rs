@@ -8,6 +8,9 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use super::{StoreError, fault, schema};
 
+/// Statements that a connection keeps prepared: all that a run needs.
+const STATEMENTS: usize = 64;
+
 /// How long a connection waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -26,6 +29,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
         return Err(StoreError::ReadOnly { path: path.display().to_string(), message });
     }
     connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(failed)?;
     connection.pragma_update(None, "journal_size_limit", KEPT_WAL_BYTES).map_err(failed)?;
@@ -54,6 +58,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
     Ok(connection)
 }

@@ -67,7 +67,8 @@ pub(super) fn append(
         .map_err(failed)?;
     held(reserved, run)?;
     let last: i64 = connection
-        .query_row("SELECT last_seq FROM runs WHERE run_id = ?1", [run.as_str()], |row| row.get(0))
+        .prepare_cached("SELECT last_seq FROM runs WHERE run_id = ?1")
+        .and_then(|mut query| query.query_row([run.as_str()], |row| row.get(0)))
         .map_err(failed)?;
     let mut insert = connection
         .prepare_cached("INSERT INTO events (run_id, seq, attempt, body) VALUES (?1, ?2, ?3, ?4)")

@@ -77,4 +77,9 @@ impl Store {
     pub async fn version(&self) -> Result<u64, StoreError> {
         self.readers.version().await
     }
+
+    /// The same at once: memory that the processes share is looked at, and no file is read.
+    pub fn version_at_once(&self) -> Result<u64, StoreError> {
+        self.readers.version_at_once()
+    }
 }

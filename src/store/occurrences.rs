@@ -57,16 +57,28 @@ impl Store {
             .await
     }
 
-    /// Claims the oldest claimable run (pending, or scheduled and its time has come) in one
+    /// Claims the next claimable run (pending, or scheduled and its time has come) in one
     /// transaction with a fresh token, and opens its next attempt.
     pub async fn claim_next(
         &self,
         request: ClaimRequest,
     ) -> Result<Option<ClaimedRun>, StoreError> {
-        let doing = "claims a run";
+        Ok(self.claim_some(request, 1).await?.pop())
+    }
+
+    /// Claims what [`Store::claim_next`] would claim, one after another, at most `limit` runs, in one
+    /// transaction.
+    pub async fn claim_some(
+        &self,
+        request: ClaimRequest,
+        limit: usize,
+    ) -> Result<Vec<ClaimedRun>, StoreError> {
+        let doing = "claims runs";
         self.writer
             .write(doing, Durability::Power, move |connection| {
-                claim(connection, &request).map_err(|source| StoreError::sql(doing, source))
+                let next = || claim(connection, &request).transpose();
+                let claimed = std::iter::from_fn(next).take(limit).collect::<Result<_, _>>();
+                claimed.map_err(|source| StoreError::sql(doing, source))
             })
             .await
     }
@@ -316,31 +328,32 @@ fn claim(connection: &Connection, request: &ClaimRequest) -> rusqlite::Result<Op
         )?
         .execute([instant(request.now)])?;
     let Some(run_id) = next_pending(connection, request)? else { return Ok(None) };
-    connection.execute(
-        "UPDATE runs SET state = 'running', token = token + 1, attempts = attempts + 1,
+    connection
+        .prepare_cached(
+            "UPDATE runs SET state = 'running', token = token + 1, attempts = attempts + 1,
             holder_instance = ?2, holder_pid = ?3, holder_boot = ?4, lease_until = ?5,
             started_at = coalesce(started_at, ?6), finished_at = NULL
          WHERE run_id = ?1",
-        params![
+        )?
+        .execute(params![
             run_id,
             request.holder.instance,
             request.holder.pid,
             request.holder.boot.as_str(),
             instant(request.lease_until),
             instant(request.now)
-        ],
-    )?;
+        ])?;
     let claimed = claimed(connection, RunId::new(run_id))?;
-    connection.execute(
-        "INSERT INTO attempts (run_id, attempt, started_at) VALUES (?1, ?2, ?3)",
-        params![claimed.run_id.as_str(), claimed.attempt, instant(request.now)],
-    )?;
+    connection
+        .prepare_cached("INSERT INTO attempts (run_id, attempt, started_at) VALUES (?1, ?2, ?3)")?
+        .execute(params![claimed.run_id.as_str(), claimed.attempt, instant(request.now)])?;
     Ok(Some(claimed))
 }
 
 fn claimed(connection: &Connection, run_id: RunId) -> rusqlite::Result<ClaimedRun> {
-    let mut claimed =
-        connection.query_row("SELECT * FROM runs WHERE run_id = ?1", [run_id.as_str()], |row| {
+    let mut claimed = connection
+        .prepare_cached("SELECT * FROM runs WHERE run_id = ?1")?
+        .query_row([run_id.as_str()], |row| {
             let cause: String = row.get("cause")?;
             Ok(ClaimedRun {
                 run_id: run_id.clone(),

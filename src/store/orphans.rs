@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use super::columns::{get_instant, get_small};
 use super::{Holder, OpenRun, Store, StoreError};
 use crate::run::{
-    BootId, CommitId, Counters, Event, EventKind, FencingToken, RunId, TaskName, Usage,
+    AttemptNo, BootId, CommitId, Counters, Event, EventKind, FencingToken, RunId, TaskName, Usage,
 };
 
 impl Store {
@@ -18,6 +18,17 @@ impl Store {
             })
             .await
     }
+
+    /// Spent by an attempt as far as its events tell; an unanswered paid call counts as its estimate.
+    /// The log may be long: asked of orphans alone.
+    pub async fn spent(&self, run: RunId, attempt: AttemptNo) -> Result<Usage, StoreError> {
+        let doing = "reads what an attempt spent";
+        self.readers
+            .read(doing, move |connection| {
+                spent(connection, &run, attempt).map_err(|source| StoreError::sql(doing, source))
+            })
+            .await
+    }
 }
 
 fn open_runs(connection: &Connection) -> rusqlite::Result<Vec<OpenRun>> {
@@ -25,13 +36,11 @@ fn open_runs(connection: &Connection) -> rusqlite::Result<Vec<OpenRun>> {
         "SELECT runs.*, attempts.repo, attempts.worktree, attempts.branch AS attempt_branch,
             attempts.base_commit, attempts.container
          FROM runs JOIN attempts ON attempts.run_id = runs.run_id AND attempts.attempt = runs.attempts
-         WHERE state = 'running' ORDER BY runs.run_id",
+         WHERE state = 'running'
+            AND state IN ('pending', 'running', 'scheduled', 'paused_awaiting_approval', 'interrupted')
+         ORDER BY runs.run_id",
     )?;
-    let rows = query.query_map([], |row| {
-        let mut open = open_run(row)?;
-        open.spent = spent(connection, &open)?;
-        Ok(open)
-    })?;
+    let rows = query.query_map([], open_run)?;
     rows.collect()
 }
 
@@ -59,17 +68,16 @@ fn open_run(row: &Row<'_>) -> rusqlite::Result<OpenRun> {
         container: row.get("container")?,
         bundle_commit: row.get::<_, Option<String>>("bundle_commit")?.map(CommitId::new),
         cancel_requested: row.get("cancel_requested")?,
-        spent: Usage::default(),
     })
 }
 
 /// What the attempt's log says that it spent. A request without an answer may have been paid for: its
 /// estimate counts.
-fn spent(connection: &Connection, open: &OpenRun) -> rusqlite::Result<Usage> {
+fn spent(connection: &Connection, run: &RunId, attempt: AttemptNo) -> rusqlite::Result<Usage> {
     let mut query = connection.prepare_cached(
         "SELECT body FROM events WHERE run_id = ?1 AND attempt = ?2 ORDER BY seq",
     )?;
-    let mut rows = query.query(rusqlite::params![open.run_id.as_str(), open.attempt])?;
+    let mut rows = query.query(rusqlite::params![run.as_str(), attempt])?;
     let mut usage = Usage::default();
     let mut unanswered: Option<u64> = None;
     while let Some(row) = rows.next()? {

@@ -74,14 +74,18 @@ impl Readers {
 
     /// A number that changes with every commit of any process.
     pub(super) async fn version(&self) -> Result<u64, StoreError> {
-        let witness = self.witness.clone();
-        let read = move || {
-            let connection = witness.lock().unwrap_or_else(PoisonError::into_inner);
-            connection
-                .query_row("PRAGMA data_version", [], |row| row.get::<_, u32>(0))
-                .map(u64::from)
-                .map_err(|source| StoreError::sql("reads its version", source))
-        };
+        let readers = self.clone();
+        let read = move || readers.version_at_once();
         tokio::task::spawn_blocking(read).await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// The same on the caller's thread: shared memory is looked at, and no file read.
+    pub(super) fn version_at_once(&self) -> Result<u64, StoreError> {
+        let connection = self.witness.lock().unwrap_or_else(PoisonError::into_inner);
+        connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut version| version.query_row([], |row| row.get::<_, u32>(0)))
+            .map(u64::from)
+            .map_err(|source| StoreError::sql("reads its version", source))
     }
 }

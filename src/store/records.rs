@@ -157,9 +157,6 @@ pub struct OpenRun {
     pub bundle_commit: Option<CommitId>,
     /// Why somebody wanted it to end.
     pub cancel_requested: Option<String>,
-    /// Spent by this attempt as far as its events tell; an unanswered paid call counts as its
-    /// estimate.
-    pub spent: Usage,
 }
 
 /// What a task's open scheduled runs are.

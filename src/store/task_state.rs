@@ -141,22 +141,23 @@ pub(super) fn follow_up(
     run: &RunId,
     finish: &AttemptFinish,
 ) -> rusqlite::Result<()> {
-    let (task, due, before) = connection.query_row(
-        "SELECT task, due, coalesce(failures_in_a_row, 0) AS failures_in_a_row
-         FROM runs LEFT JOIN task_state USING (task) WHERE run_id = ?1",
-        [run.as_str()],
-        |row| {
+    let (task, due, before) = connection
+        .prepare_cached(
+            "SELECT task, due, coalesce(failures_in_a_row, 0) AS failures_in_a_row
+             FROM runs LEFT JOIN task_state USING (task) WHERE run_id = ?1",
+        )?
+        .query_row([run.as_str()], |row| {
             let due = get_instant(row, "due")?;
             Ok((row.get::<_, String>("task")?, due, get_small(row, "failures_in_a_row")?))
-        },
-    )?;
+        })?;
     let follow_up = FollowUp::after(before, finish.state, finish.park_after);
     if follow_up.failures_in_a_row != before {
-        connection.execute(
-            "INSERT INTO task_state (task, failures_in_a_row) VALUES (?1, ?2)
+        connection
+            .prepare_cached(
+                "INSERT INTO task_state (task, failures_in_a_row) VALUES (?1, ?2)
              ON CONFLICT (task) DO UPDATE SET failures_in_a_row = excluded.failures_in_a_row",
-            params![task, follow_up.failures_in_a_row],
-        )?;
+            )?
+            .execute(params![task, follow_up.failures_in_a_row])?;
     }
     if follow_up.parks {
         park(connection, &task, follow_up, finish.at)?;

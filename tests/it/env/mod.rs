@@ -4,6 +4,7 @@
 pub mod leftovers;
 pub mod mail_server;
 pub mod model_server;
+pub mod pretend;
 pub mod receiver;
 pub mod sandbox;
 pub mod sandbox_double;
