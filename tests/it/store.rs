@@ -5,6 +5,7 @@ mod claims;
 mod finish;
 mod occurrences;
 mod opening;
+mod plans;
 mod queue;
 mod replay;
 mod secrets;
