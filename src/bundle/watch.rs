@@ -35,7 +35,13 @@ pub struct BundleWatch {
     seen: CommitId,
     /// An event was taken but HEAD not looked at since.
     pending: bool,
+    /// The files that name the commit, as they were when HEAD was read last.
+    stamps: Vec<(PathBuf, Option<Stamp>)>,
 }
+
+/// A file's inode, size and times of change: reading files makes events of its own, asking for these
+/// does not.
+type Stamp = (u64, i64, i64, i64);
 
 /// Device and inode: a directory that was made anew is another one.
 type FileId = (u64, u64);
@@ -57,6 +63,7 @@ impl BundleWatch {
             seen,
             // A commit may have landed since `seen` was read.
             pending: true,
+            stamps: Vec::new(),
         };
         match watch.arm() {
             Err(LoadError::Watch { source, .. }) => {
@@ -76,9 +83,13 @@ impl BundleWatch {
                 self.pending = true;
                 if event.is_ok() {
                     self.settle().await;
+                } else if self.is_untouched() {
+                    self.pending = false;
+                    continue;
                 }
             }
             self.rearm();
+            self.stamps = stamps(&self.dir);
             let head = head_commit(&self.dir);
             self.pending = false;
             match head {
@@ -92,6 +103,13 @@ impl BundleWatch {
         }
     }
 
+    /// The poll's question: what is watched is the same, and no file that names the commit changed.
+    fn is_untouched(&self) -> bool {
+        self.is_armed()
+            && !self.stamps.is_empty()
+            && self.stamps.iter().all(|(path, seen)| stamp(path) == *seen)
+    }
+
     async fn settle(&self) {
         for _ in 0..MAX_QUIET_WAITS {
             if timeout(QUIET, self.changed.notified()).await.is_err() {
@@ -100,9 +118,13 @@ impl BundleWatch {
         }
     }
 
-    fn rearm(&mut self) {
+    fn is_armed(&self) -> bool {
         let same = self.watched.iter().all(|(path, id)| id.is_some() && file_id(path) == *id);
-        if same && self.watcher.is_some() {
+        same && self.watcher.is_some()
+    }
+
+    fn rearm(&mut self) {
+        if self.is_armed() {
             return;
         }
         if let Err(error) = self.arm() {
@@ -138,6 +160,23 @@ impl BundleWatch {
         self.watcher = Some(watcher);
         Ok(())
     }
+}
+
+/// HEAD, the packed refs, and the ref that HEAD names. Empty when the repository cannot be read.
+fn stamps(dir: &Path) -> Vec<(PathBuf, Option<Stamp>)> {
+    let Ok(repository) = open(dir) else { return Vec::new() };
+    let common = repository.common_dir();
+    let mut files = vec![repository.git_dir().join("HEAD"), common.join("packed-refs")];
+    if let Ok(Some(name)) = repository.head_name() {
+        files.push(common.join(name.as_bstr().to_string()));
+    }
+    files.into_iter().map(|path| (path.clone(), stamp(&path))).collect()
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = stat(path).ok()?;
+    let nanos = i64::try_from(found.st_mtime_nsec).unwrap_or_default();
+    Some((found.st_ino, found.st_size, found.st_mtime, nanos))
 }
 
 fn file_id(path: &Path) -> Option<FileId> {

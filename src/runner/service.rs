@@ -333,7 +333,9 @@ impl Service {
             Err(error) => error.id(),
         };
         let Some((run, _)) = self.active.remove(&id) else { return };
-        self.housekeeping.wanted();
+        if self.context.executor.leaves_something() {
+            self.housekeeping.wanted();
+        }
         self.looked_at = None;
         let failure = match ended {
             Ok((_, Ok(_))) => return,

@@ -7,6 +7,7 @@ mod finish;
 mod notices;
 mod occurrences;
 mod opening;
+mod plans;
 mod queue;
 mod replay;
 mod secrets;

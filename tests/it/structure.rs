@@ -229,18 +229,40 @@ fn time_zones_come_from_the_binary_and_not_from_the_system() {
 }
 
 #[test]
-fn tests_that_pages_of_promises_name_exist() {
-    let read = |page| std::fs::read_to_string(source_root().join(page)).expect("the page");
-    let page = ["docs/security.md", "docs/notices.md", "docs/keeping.md"].map(read).join("\n");
+fn tests_that_pages_name_exist() {
     let tests = every_test();
-    let named = page.split('`').skip(1).step_by(2).filter(|name| name.contains("::"));
-    let missing: Vec<&str> = named
-        .filter(|name| {
-            let test = name.rsplit("::").next().unwrap_or_default();
-            !tests.contains(&format!("fn {test}()"))
-        })
+    for name in ["security.md", "notices.md", "keeping.md", "what-happens-when.md"] {
+        let missing: Vec<String> = tests_named(&page(name))
+            .filter(|name| {
+                let test = name.rsplit("::").next().unwrap_or_default();
+                !tests.contains(&format!("fn {test}()"))
+            })
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(missing, Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn what_happens_is_held_by_a_test_under_each_heading() {
+    let page = page("what-happens-when.md");
+    let paragraphs: Vec<&str> = page.split("\n## …").skip(1).collect();
+    assert!(paragraphs.len() > 10, "the headings were not found");
+    let bare: Vec<&str> = paragraphs
+        .iter()
+        .filter(|paragraph| tests_named(paragraph).next().is_none())
+        .filter_map(|paragraph| paragraph.lines().next())
         .collect();
-    assert_eq!(missing, Vec::<&str>::new());
+    assert_eq!(bare, Vec::<&str>::new());
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(source_root().join("docs").join(name)).expect(name)
+}
+
+/// The tests that a page names, as `module::test`.
+fn tests_named(page: &str) -> impl Iterator<Item = &str> {
+    page.split('`').skip(1).step_by(2).filter(|name| name.contains("::"))
 }
 
 /// The text of everything that holds tests.

@@ -35,10 +35,10 @@ enum Happening {
 use Happening::{ClockSet, Disable, Down, Pause, Reschedule, Resume};
 
 const HAPPENINGS: [(&str, Happening); 21] = [
+    ("2026-01-12T02:35:00Z", Disable("disabled")),
     ("2026-01-20T10:00:00Z", Pause { task: "paused", until: Some("2026-02-03T10:30:00Z") }),
     ("2026-02-01T08:00:00Z", Resume("failing")),
     ("2026-02-10T04:10:00Z", ClockSet("2026-02-10T09:30:00Z")),
-    ("2026-02-20T02:35:00Z", Disable("disabled")),
     ("2026-03-01T08:00:00Z", Resume("failing")),
     ("2026-03-05T13:05:00Z", Reschedule("rescheduled")),
     ("2026-03-20T08:10:00Z", Down("2026-03-21T07:00:00Z")),

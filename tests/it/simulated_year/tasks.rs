@@ -75,7 +75,7 @@ const OF_A_ZONE: [(&str, &str, Policy); 6] = [
     ("nightly", "30 2 * * *", Policy { minutes: (10, 90), ..PLAIN }),
     (
         "steady",
-        "0 */12 * * *",
+        "0 */12 * * 1-5",
         Policy {
             misfire: Misfire::All,
             max_delay_hours: 12,
@@ -97,7 +97,7 @@ const OF_A_ZONE: [(&str, &str, Policy); 6] = [
     ),
     (
         "office",
-        "5 9,17 * * 1-5",
+        "5 9,17 * * 1,3,5",
         Policy { minutes: (20, 100), has_key: true, keys: "priority: 10\n", ..PLAIN },
     ),
     (
@@ -114,7 +114,7 @@ const OF_A_ZONE: [(&str, &str, Policy); 6] = [
     (
         "burst",
         "*/20 * * * *",
-        Policy { overlap: Overlap::CancelRunning, until: Some("2026-01-04"), ..PLAIN },
+        Policy { overlap: Overlap::CancelRunning, until: Some("2026-01-03"), ..PLAIN },
     ),
 ];
 
