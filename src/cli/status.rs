@@ -1,7 +1,7 @@
 //! `fleet status`: what runs, what is due, what failed and what is wrong, from the store and the
 //! bundle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::run::{RunState, TaskName};
 use crate::runner::{DaemonInfo, ServeLock, shortage};
 use crate::status::TaskView;
-use crate::store::{DeadLetterRow, Gap, RunFilter, RunRow, Store, StoreError, Totals};
+use crate::store::{DeadLetterRow, Gap, HeldTask, RunFilter, RunRow, Store, StoreError, Totals};
 
 /// How far back failures are shown.
 const LATELY: SignedDuration = SignedDuration::from_hours(24);
@@ -49,6 +49,15 @@ struct Report {
     problems: Vec<Problem>,
     /// The time of which a restored store knows nothing, or null.
     gap: Option<Gap>,
+    /// Tasks that are paused or parked: nothing of them is due.
+    held: Vec<HeldLine>,
+}
+
+#[derive(Serialize)]
+struct HeldLine {
+    task: TaskName,
+    #[serde(flatten)]
+    held: HeldTask,
 }
 
 #[derive(Serialize)]
@@ -87,6 +96,7 @@ struct Kept {
     failed_lately: Vec<RunRow>,
     dead_letters: Vec<DeadLetterRow>,
     gap: Option<Gap>,
+    held: HashMap<TaskName, HeldTask>,
 }
 
 impl Kept {
@@ -103,6 +113,7 @@ impl Kept {
             running: store.runs(of(RunState::Running)).await?,
             failed_lately,
             gap: store.gap().await?,
+            held: store.held_tasks().await?,
             dead_letters: store.dead_letters(None, MOST, 0).await?,
         })
     }
@@ -119,10 +130,21 @@ fn report(
     let tasks: Vec<TaskView> = bundle
         .map(|bundle| bundle.tasks.values().map(|task| TaskView::of(task, now)).collect())
         .unwrap_or_default();
-    let due_next = due_next(&tasks);
+    let mut held: Vec<HeldLine> = kept
+        .held
+        .into_iter()
+        .filter(|(_, held)| held.holds(now))
+        .map(|(task, held)| HeldLine { task, held })
+        .collect();
+    held.sort_by(|a, b| a.task.cmp(&b.task));
+    let is_held = |task: &TaskView| held.iter().any(|line| line.task == task.name);
+    let due_next = due_next(tasks.iter().filter(|task| !is_held(task)));
     let problems = loaded.as_ref().map_or_else(Vec::new, |loaded| loaded.problems.clone());
     let mut reasons = reasons(&kept.totals, &problems, daemon.is_some(), !due_next.is_empty());
     reasons.extend(stopped);
+    reasons.extend(held.iter().filter(|line| line.held.parked_at.is_some()).map(|line| {
+        format!("task {} parked itself: fleet sched resume {} after a look", line.task, line.task)
+    }));
     Report {
         status: if reasons.is_empty() { "ok" } else { "unhealthy" },
         reasons,
@@ -133,14 +155,14 @@ fn report(
         due_next,
         failed_lately: kept.failed_lately,
         gap: kept.gap,
+        held,
         dead_letters: kept.dead_letters,
         problems,
     }
 }
 
-fn due_next(tasks: &[TaskView]) -> Vec<DueNext> {
+fn due_next<'t>(tasks: impl Iterator<Item = &'t TaskView>) -> Vec<DueNext> {
     let mut dues: Vec<DueNext> = tasks
-        .iter()
         .filter(|task| task.enabled)
         .filter_map(|task| {
             let due = task.next_due?;
@@ -197,6 +219,8 @@ fn text(report: &Report) -> String {
             "no bundle given: schedules and problems were not looked at (--bundle DIR)".to_owned(),
         );
     }
+    let held = report.held.iter().map(|line| format!("{}  {}", line.task, line.held.words()));
+    section(&mut lines, "held", held);
     section(&mut lines, "running", report.running.iter().map(run_line));
     let due = report.due_next.iter().map(|due| format!("{}  {}", due.local, due.task));
     section(&mut lines, "due next", due);

@@ -88,7 +88,7 @@ impl Housekeeping {
             let recovered = recover::recover(&context, &bundle).await;
             if let Err(failure) = &recovered {
                 warn!(error = %failure, "the store failed while dead processes' runs were looked for: tried again");
-                damage::note(&context, &failure);
+                damage::note(&context, failure);
             }
             let next_cleanup = tidy(&context).await;
             if sweeps && let Err(failure) = retention::retain(&context).await {

@@ -58,7 +58,7 @@ struct Overview {
 pub(crate) async fn overview(State(served): Shared) -> Result<Response, ApiError> {
     let store = &served.context.store;
     answer(&Overview {
-        bundle: served.bundle(),
+        bundle: served.bundle_with_holds().await?,
         instance: served.context.instance.clone(),
         unhealthy: served.troubles(served.context.clock.now()),
         totals: store.totals().await?,

@@ -1,12 +1,15 @@
 //! What the pages know of the bundle: plain facts that the runner publishes after each load. Refuses
 //! to read the bundle itself.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::bundle::{Bundle, Problem, Severity, Task};
 use crate::run::{CommitId, TaskName};
 use crate::schedule::Schedule;
+use crate::store::HeldTask;
 
 /// The bundle as the pages show it.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -38,7 +41,7 @@ pub struct TaskView {
     /// The next due instant as it was when the view was published.
     pub next_due: Option<Timestamp>,
     pub tags: Vec<String>,
-    /// Why the schedule is held, when it is.
+    /// How the schedule is held, when it is: paused by an operator, or parked.
     pub paused: Option<String>,
 }
 
@@ -62,6 +65,16 @@ impl BundleView {
     /// The same bundle, kept because `commit` was refused with these problems.
     pub fn refused(&self, commit: CommitId, problems: Vec<Problem>) -> Self {
         BundleView { problems, problems_commit: Some(commit), ..self.clone() }
+    }
+
+    /// The same bundle, with the tasks that are held at `now` marked so.
+    pub fn holding(&self, held: &HashMap<TaskName, HeldTask>, now: Timestamp) -> Self {
+        let mut view = self.clone();
+        for task in &mut view.tasks {
+            let held = held.get(&task.name).filter(|held| held.holds(now));
+            task.paused = held.map(HeldTask::words);
+        }
+        view
     }
 
     /// The task of that name, if the bundle has it.

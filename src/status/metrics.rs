@@ -28,7 +28,13 @@ pub(crate) async fn metrics(State(served): State<Arc<Served>>) -> Result<Respons
     let store = &served.context.store;
     let (totals, stats) = (store.totals().await?, store.task_stats().await?);
     let stopped = served.context.alarms.stopping_claims().len();
-    let text = text(&totals, &stats, &served.bundle(), stopped, served.context.clock.now());
+    let text = text(
+        &totals,
+        &stats,
+        &*served.bundle_with_holds().await?,
+        stopped,
+        served.context.clock.now(),
+    );
     Ok(([(header::CONTENT_TYPE, FORMAT)], text).into_response())
 }
 
@@ -101,6 +107,8 @@ fn tasks(registry: &mut Registry, stats: &[TaskStats], bundle: &BundleView, now:
     }
     let help = "When a run of the task last succeeded, in seconds since 1970";
     registry.register("task_last_success_timestamp_seconds", help, success);
+    let held = bundle.tasks.iter().filter(|task| task.paused.is_some()).count();
+    registry.register("tasks_held", "Tasks that are paused or parked", gauge(held));
     let next = Family::<Labels, Gauge>::default();
     for task in &bundle.tasks {
         if let Some(due) = task.due_after(now) {
@@ -165,6 +173,7 @@ mod tests {
             "fleet_runs_pending 3",
             "fleet_runs_running 4",
             "fleet_claims_stopped 1",
+            "fleet_tasks_held 0",
             "fleet_cost_usd_total 1.5",
             "fleet_tokens_total 999",
             "fleet_notices_total{result=\"given_up\"} 1",

@@ -27,6 +27,15 @@ impl Served {
         self.context.bundle.borrow().clone()
     }
 
+    /// The bundle's view with the tasks that are paused or parked now.
+    pub(crate) async fn bundle_with_holds(&self) -> Result<Arc<BundleView>, StoreError> {
+        let (bundle, held) = (self.bundle(), self.context.store.held_tasks().await?);
+        if held.is_empty() {
+            return Ok(bundle);
+        }
+        Ok(Arc::new(bundle.holding(&held, self.context.clock.now())))
+    }
+
     pub(crate) async fn running(&self) -> Result<Vec<RunRow>, StoreError> {
         let filter = RunFilter {
             state: Some(RunState::Running),
@@ -57,7 +66,7 @@ impl Served {
 
 /// `/`
 pub(crate) async fn overview(State(served): Shared) -> Page {
-    let (store, bundle) = (&served.context.store, served.bundle());
+    let (store, bundle) = (&served.context.store, served.bundle_with_holds().await?);
     let totals = store.totals().await?;
     let stats = store.task_stats().await?;
     let running = served.running().await?;
@@ -137,7 +146,7 @@ pub(crate) async fn run(
 
 /// `/schedule`
 pub(crate) async fn schedule(State(served): Shared) -> Page {
-    let bundle = served.bundle();
+    let bundle = served.bundle_with_holds().await?;
     let totals = served.context.store.totals().await?;
     let (frame, now) = served.frame("Schedule", Section::Schedule, &bundle, &totals);
     html("schedule.html", &schedule::page(frame, &bundle, now))

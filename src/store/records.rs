@@ -187,6 +187,22 @@ impl HeldTask {
             && self.paused_until.is_none_or(|until| due < until);
         paused || self.parked_at.is_some_and(|at| at <= due)
     }
+
+    /// How it is held, for people.
+    pub fn words(&self) -> String {
+        let minute = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M UTC").to_string();
+        let paused = self.paused_at.map(|at| {
+            let until = self.paused_until.map(|until| format!(" until {}", minute(until)));
+            let reason = self.pause_reason.as_deref().unwrap_or_default();
+            format!("paused since {}{}: {reason}", minute(at), until.unwrap_or_default())
+        });
+        let parked = self.parked_at.map(|at| {
+            let reason = self.park_reason.as_deref().unwrap_or_default();
+            format!("parked since {}: {reason}", minute(at))
+        });
+        let both: Vec<String> = [paused, parked].into_iter().flatten().collect();
+        both.join("; ")
+    }
 }
 
 /// What came of the wish that a run should end.

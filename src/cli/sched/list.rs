@@ -1,5 +1,7 @@
 //! `fleet sched list`: tasks with their schedule and next due time.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -10,6 +12,7 @@ use crate::cli::{Exit, Failure, Global, print, print_json, table};
 use crate::clock::Clock;
 use crate::run::TaskName;
 use crate::schedule::Schedule;
+use crate::store::HeldTask;
 
 /// One task of `sched list --json`; the names are documented.
 #[derive(Serialize)]
@@ -27,15 +30,18 @@ struct ListedTask<'a> {
     next_due_local: Option<String>,
     /// What is to say about the next due time.
     note: Option<String>,
+    /// How the schedule is held: paused by an operator, or parked.
+    held: Option<String>,
     tags: &'a [String],
     description: Option<&'a str>,
 }
 
 impl<'a> ListedTask<'a> {
-    fn new(task: &'a Task, now: Timestamp) -> Self {
+    fn new(task: &'a Task, held: Option<&HeldTask>, now: Timestamp) -> Self {
+        let held = held.filter(|held| held.holds(now));
         let schedule = task.schedule.as_ref().map(|schedule| &schedule.schedule);
         let following = schedule.and_then(|schedule| schedule.next_after(now));
-        let next = following.filter(|_| task.enabled).zip(schedule);
+        let next = following.filter(|_| task.enabled && held.is_none()).zip(schedule);
         ListedTask {
             task: &task.name,
             enabled: task.enabled,
@@ -47,6 +53,7 @@ impl<'a> ListedTask<'a> {
             next_due: next.map(|(due, _)| due),
             next_due_local: next.map(|(due, schedule)| schedule.local(due)),
             note: next.and_then(|(due, schedule)| schedule.note(due)),
+            held: held.map(HeldTask::words),
             tags: &task.tags,
             description: task.description.as_deref(),
         }
@@ -60,10 +67,16 @@ impl<'a> ListedTask<'a> {
         }
     }
 
+    /// How it is held, or what is to say about the next due time.
+    fn remark(&self) -> Option<&str> {
+        self.held.as_deref().or(self.note.as_deref())
+    }
+
     fn next_words(&self) -> String {
         match self.next_due {
             Some(due) => local(due, self.timezone),
             None if !self.enabled => "disabled".to_owned(),
+            None if self.held.is_some() => "held".to_owned(),
             None if self.ended => "ended".to_owned(),
             None => "-".to_owned(),
         }
@@ -73,8 +86,15 @@ impl<'a> ListedTask<'a> {
 pub(super) fn run(source: &BundleSource, json: bool, global: &Global) -> Result<Exit, Failure> {
     let bundle = source.valid(global)?;
     let now = Clock::System.now();
-    let tasks: Vec<ListedTask<'_>> =
-        bundle.tasks.values().map(|task| ListedTask::new(task, now)).collect();
+    let held = match global.existing_store()? {
+        Some(store) => global.block_on(store.held_tasks())??,
+        None => HashMap::new(),
+    };
+    let tasks: Vec<ListedTask<'_>> = bundle
+        .tasks
+        .values()
+        .map(|task| ListedTask::new(task, held.get(&task.name), now))
+        .collect();
     if json {
         print_json(&tasks)?;
         return Ok(Exit::Ok);
@@ -89,7 +109,7 @@ pub(super) fn run(source: &BundleSource, json: bool, global: &Global) -> Result<
 
 /// A line per task; remarks have a column only where there are any.
 fn rows(tasks: &[ListedTask<'_>]) -> String {
-    let noted = tasks.iter().any(|task| task.note.is_some());
+    let noted = tasks.iter().any(|task| task.remark().is_some());
     let mut titles = vec!["TASK", "SCHEDULE", "NEXT DUE", "ZONE"];
     titles.extend(noted.then_some("NOTE"));
     let mut table = table(&titles);
@@ -100,7 +120,7 @@ fn rows(tasks: &[ListedTask<'_>]) -> String {
             task.next_words(),
             task.timezone.to_owned(),
         ];
-        row.extend(noted.then(|| task.note.clone().unwrap_or_default()));
+        row.extend(noted.then(|| task.remark().unwrap_or_default().to_owned()));
         table.add_row(row);
     }
     table.to_string()

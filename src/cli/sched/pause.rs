@@ -7,7 +7,6 @@ use crate::cli::bundle_source::BundleSource;
 use crate::cli::{Exit, Failure, Global, print};
 use crate::clock::Clock;
 use crate::run::TaskName;
-use crate::store::HeldTask;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PauseArgs {
@@ -77,27 +76,11 @@ pub(super) fn resume(name: &str, global: &Global) -> Result<Exit, Failure> {
     let store = global.existing_store()?.ok_or_else(not_held)?;
     let held = global.block_on(store.resume_task(TaskName::new(name)))??.ok_or_else(not_held)?;
     wake(global);
-    print(&format!("task {name} goes on with its next due time; it was {}", words(&held)))?;
+    print(&format!("task {name} goes on with its next due time; it was {}", held.words()))?;
     if held.parked_at.is_some() {
         print("its failures in a row are forgotten; fleet dlq list shows its dead letters")?;
     }
     Ok(Exit::Ok)
-}
-
-/// How a task is held, for people.
-pub(super) fn words(held: &HeldTask) -> String {
-    let day = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M UTC").to_string();
-    let paused = held.paused_at.map(|at| {
-        let until =
-            held.paused_until.map_or(String::new(), |until| format!(" until {}", day(until)));
-        let reason = held.pause_reason.as_deref().unwrap_or_default();
-        format!("paused since {}{until}: {reason}", day(at))
-    });
-    let parked = held.parked_at.map(|at| {
-        format!("parked since {}: {}", day(at), held.park_reason.as_deref().unwrap_or_default())
-    });
-    let both: Vec<String> = [paused, parked].into_iter().flatten().collect();
-    both.join("; ")
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(crate) struct TaskLine {
     pub expression: Option<String>,
     pub timezone: String,
     pub next: Option<Moment>,
-    /// Why there is no next due time: `by hand`, `disabled`, `paused: …`, `ended`.
+    /// Why there is no next due time: `by hand`, `disabled`, `paused since …`, `parked since …`, `ended`.
     pub no_next: Option<String>,
     pub last: Option<LastRun>,
     /// The oldest first.
@@ -185,7 +185,7 @@ fn gone_line(stats: &TaskStats, now: Timestamp) -> TaskLine {
 /// Why a task has no next due time, where there is a reason to tell.
 pub(crate) fn no_next(task: &TaskView, now: Timestamp) -> Option<String> {
     match (&task.paused, task.enabled, &task.schedule) {
-        (Some(reason), _, _) => Some(format!("paused: {reason}")),
+        (Some(reason), _, _) => Some(reason.clone()),
         (None, false, _) => Some("disabled".to_owned()),
         (None, true, None) => Some("by hand".to_owned()),
         (None, true, Some(_)) => task.due_after(now).is_none().then(|| "ended".to_owned()),

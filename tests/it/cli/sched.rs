@@ -110,6 +110,7 @@ fn the_list_shows_jitter_and_end_and_what_is_over() {
             "next_due": null,
             "next_due_local": null,
             "note": null,
+            "held": null,
             "tags": [],
             "description": null,
         }))

@@ -96,6 +96,7 @@ fn state_directory(world: &World) {
     let usual = [
         "bundle-in-force",
         "fleet.db",
+        "fleet.db-lock",
         "fleet.toml",
         "holders",
         "repos",

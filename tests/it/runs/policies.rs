@@ -213,6 +213,11 @@ async fn task_parks_itself_after_failures_in_a_row_until_it_is_resumed() {
         };
         simulation.runs(ended).await;
         if number == 3 {
+            let status =
+                world.fleet(&["status", "--bundle", world.bundle().to_str().expect("UTF-8")]);
+            let shown = String::from_utf8_lossy(&status.stdout).into_owned();
+            assert_eq!(status.status.code(), Some(6), "{shown}");
+            assert!(shown.contains("task t parked itself: fleet sched resume t"), "{shown}");
             let resumed = tokio::task::spawn_blocking({
                 let (path, mut command) = (world.state(), world.command(&["sched", "resume", "t"]));
                 move || (path, command.output().expect("fleet starts"))
@@ -248,6 +253,11 @@ async fn paused_task_records_what_it_does_not_run_and_goes_on_when_it_is_resumed
         (runs[0].state, runs[0].reason.as_deref()),
         (RunState::Skipped, Some("skipped_paused"))
     );
+    let listed =
+        world.json(&["sched", "list", "--json", "--bundle", bundle.to_str().expect("UTF-8")]);
+    let held = listed[0]["held"].as_str().expect("it is held");
+    assert!(held.starts_with("paused since ") && held.ends_with(": moving"), "{held}");
+    assert_eq!(listed[0]["next_due"], Value::Null);
     world.ok(&["sched", "resume", "t"]);
     simulation.clock.advance(Duration::from_secs(3600));
     let runs = simulation.runs(|runs| runs.len() == 2 && runs[0].state.is_terminal()).await;
