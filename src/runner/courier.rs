@@ -16,6 +16,7 @@ use super::bundles::BundleState;
 use super::finish::chance;
 use super::{Context, ServeLock};
 use crate::bundle::{Bundle, Channel};
+use crate::fault;
 use crate::notify::{self, Purpose};
 use crate::store::{AfterFailure, ClaimedNotice, StoreError};
 
@@ -173,7 +174,8 @@ async fn next(
     name: &str,
 ) -> Result<bool, StoreError> {
     let now = context.clock.now();
-    let until = now + channel.map(notify::longest).unwrap_or_default() + SPARE;
+    let longest = channel.map(notify::longest).unwrap_or_default() + SPARE;
+    let until = now + fault::shortened("FLEET_NOTICE_CLAIM", longest);
     let claimed = context.store.claim_notice(name.to_owned(), now, until).await?;
     let Some(claimed) = claimed else { return Ok(false) };
     let notice = &claimed.notice;
@@ -183,8 +185,10 @@ async fn next(
         failed(context, &claimed, why, after).await?;
         return Ok(true);
     };
+    fault::point("before_outbox_send");
     match notify::send(channel, notice, Purpose::Report, now, &context.redactor).await {
         Ok(said) => {
+            fault::point("after_outbox_send");
             info!(run.id = %notice.run_id, task.id = %notice.task, channel = name, event = notice.event.as_str(), said, "sent a notice");
             context.store.notice_sent(claimed.id, claimed.tries).await?;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::notices::FAULTS;
 use super::points::{OWN_COURSE, ROWS};
 use crate::env::source_root;
 
@@ -29,6 +30,7 @@ fn every_point_has_a_row_and_every_row_a_point() {
     let rows: BTreeSet<String> = ROWS
         .iter()
         .chain(OWN_COURSE)
+        .chain(FAULTS)
         .map(|fault| fault.split(':').next().unwrap_or_default().to_owned())
         .collect();
     assert_eq!(points_of_the_source(), rows);

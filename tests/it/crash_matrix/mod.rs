@@ -3,5 +3,6 @@
 
 mod complete;
 mod hung;
+mod notices;
 mod points;
 mod stage;
