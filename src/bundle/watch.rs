@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_millis(200);
 const MAX_QUIET_WAITS: u32 = 5;
 
 /// The backstop.
-const POLL: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_secs(60);
 
 /// A watch on the bundle repository's refs.
 #[derive(Debug)]

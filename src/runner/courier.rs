@@ -20,8 +20,9 @@ use crate::fault;
 use crate::notify::{self, Purpose};
 use crate::store::{AfterFailure, ClaimedNotice, StoreError};
 
-/// How often the outbox is looked at without any occasion.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// How often the outbox is looked at without any occasion: whoever promises a notice says so, and
+/// the next try of one is known.
+const LOOK_EVERY: Duration = Duration::from_secs(300);
 /// How long a claim outlives the longest send.
 const SPARE: Duration = Duration::from_secs(20);
 /// How soon a failed store is tried again.
@@ -138,7 +139,7 @@ impl Rounds {
             Ok(due) => due,
             Err(failure) => {
                 warn!(error = %failure, "the store failed while notices were looked for: tried again");
-                return now + LOOK_EVERY;
+                return now + TRY_AGAIN;
             }
         };
         let bundle = self.bundles.borrow().bundle.clone();

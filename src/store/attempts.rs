@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+use super::claims::held;
 use super::columns::{instant, signed};
 use super::counters::{self, bump};
-use super::occurrences::{counted, held};
+use super::occurrences::counted;
 use super::writer::Durability;
 use super::{AttemptFacts, AttemptFinish, Store, StoreError, events, task_state};
 use crate::run::{Artifact, FencingToken, OutcomeClass, RunId, RunState, Usage};

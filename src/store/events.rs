@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, params};
 
+use super::claims::held;
 use super::columns::{get_json, signed};
-use super::occurrences::held;
 use super::writer::Durability;
 use super::{EventRow, Store, StoreError};
 use crate::run::{Event, EventKind, FencingToken, RunId};

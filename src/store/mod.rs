@@ -5,6 +5,7 @@ mod attempts;
 mod backup;
 mod cancel;
 mod checkpoint;
+mod claims;
 mod columns;
 mod connection;
 mod counters;
