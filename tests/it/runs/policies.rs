@@ -266,3 +266,59 @@ async fn paused_task_records_what_it_does_not_run_and_goes_on_when_it_is_resumed
     assert_eq!(again.status.code(), Some(4));
     simulation.end().await;
 }
+
+/// The files of an example, as [`World::new`] takes them.
+fn example(name: &str) -> Vec<(String, String)> {
+    let root = crate::env::source_root().join("examples").join(name);
+    let mut files = Vec::new();
+    for part in ["", "tasks", "scripted"] {
+        for entry in std::fs::read_dir(root.join(part)).expect("the example").flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "yaml") {
+                let path = entry.path();
+                let name = path.strip_prefix(&root).expect("below it").display().to_string();
+                files.push((name, std::fs::read_to_string(&path).expect("text")));
+            }
+        }
+    }
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn example_of_policies_does_what_it_says() {
+    let files = example("policies");
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let world = World::new(&files);
+    let simulation = Simulation::start(&world, "2026-07-01T05:30:00Z").await;
+    simulation.end().await;
+    // Nobody was there at six and seven.
+    let simulation = Simulation::start(&world, "2026-07-01T07:30:00Z").await;
+    let runs = simulation
+        .runs(|runs| runs.len() == 8 && runs.iter().all(|run| run.state.is_terminal()))
+        .await;
+    let mut seen: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            let reason = run.reason.clone().unwrap_or_default();
+            let due = run.due.strftime("%H").to_string();
+            (run.task.to_string(), due, run.state.as_str(), reason)
+        })
+        .collect();
+    seen.sort();
+    let row = |task: &str, due: &str, state: &'static str, reason: &str| {
+        (task.to_owned(), due.to_owned(), state, reason.to_owned())
+    };
+    assert_eq!(
+        seen,
+        [
+            row("compact", "06", "skipped", "skipped_misfire"),
+            row("compact", "07", "success", ""),
+            row("load", "06", "success", ""),
+            row("load", "07", "success", ""),
+            row("on-demand", "06", "skipped", "skipped_misfire"),
+            row("on-demand", "07", "skipped", "skipped_run_if"),
+            row("preview", "06", "skipped", "skipped_misfire"),
+            row("preview", "07", "skipped", "skipped_misfire"),
+        ]
+    );
+    simulation.end().await;
+}
