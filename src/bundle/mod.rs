@@ -41,6 +41,9 @@ pub struct Loaded {
     pub commit: Option<CommitId>,
     /// Absent when a problem is an error.
     pub bundle: Option<Arc<Bundle>>,
+    /// The bundle whose only errors are that the host lacks something: the tasks that need it fail,
+    /// the others can run.
+    pub degraded: Option<Arc<Bundle>>,
     /// Sorted by file and place.
     pub problems: Vec<Problem>,
     /// The text of each readable file that has a problem, for excerpts; secrets are masked.
@@ -57,7 +60,10 @@ pub fn load(dir: &Path, revision: &Revision) -> Result<Loaded, LoadError> {
             texts.insert(problem.file.clone(), validate::mask_secrets(text).into_owned());
         }
     }
-    Ok(Loaded { commit: files.commit, bundle: bundle.map(Arc::new), problems, texts })
+    let is_clean = problems.iter().all(|problem| problem.severity != Severity::Error);
+    let bundle = bundle.map(Arc::new);
+    let (bundle, degraded) = if is_clean { (bundle, None) } else { (None, bundle) };
+    Ok(Loaded { commit: files.commit, bundle, degraded, problems, texts })
 }
 
 /// Reads and validates one commit.

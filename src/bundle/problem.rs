@@ -34,3 +34,11 @@ pub struct Problem {
     /// The way out.
     pub hint: Option<String>,
 }
+
+impl Problem {
+    /// Whether the host lacks something that the bundle names: it may be there tomorrow, and only the
+    /// task that needs it is concerned.
+    pub fn is_of_host(&self) -> bool {
+        self.code == "missing-repo"
+    }
+}

@@ -54,14 +54,16 @@ impl BundleSource {
     }
 
     /// Reads the bundle, which must be given and valid. While a daemon runs and HEAD is invalid, the
-    /// commit that the daemon keeps in force is meant.
+    /// commit that the daemon keeps in force is meant. Where nothing is wrong but that a task's
+    /// repository is not there, the bundle serves the other tasks.
     pub(super) fn valid(&self, global: &Global) -> Result<Arc<Bundle>, Failure> {
         let loaded = self.read(global)?.ok_or_else(|| {
             Failure::new(Exit::Usage, "no bundle repository is given").hint(NO_BUNDLE_HINT)
         })?;
         let errors =
             loaded.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-        loaded.bundle.or_else(|| self.in_force(global)).ok_or_else(|| {
+        let usable = loaded.bundle.or_else(|| self.in_force(global)).or(loaded.degraded);
+        usable.ok_or_else(|| {
             Failure::new(Exit::Problems, format!("the bundle is not valid: {errors} error(s)"))
                 .hint("fleet bundle validate lists them")
         })

@@ -43,12 +43,15 @@ pub struct BundleKeeper {
 
 impl BundleKeeper {
     /// Loads HEAD. When HEAD is invalid, the last commit that was in force is loaded instead, so that
-    /// a restart in the night does not stop the work; its problems are shown all the same.
+    /// a restart in the night does not stop the work; its problems are shown all the same. Where that
+    /// one is invalid too, since a task's repository vanished, the other tasks go on.
     pub fn start(dir: &Path, state_dir: &StateDir, now: Timestamp) -> Result<Self, StartError> {
         let loaded = bundle::load(dir, &Revision::Head)?;
         let state = match in_force(&loaded) {
             Some(bundle) => state_of(bundle, &loaded, now),
-            None => last_good(dir, state_dir, &loaded, now).ok_or_else(|| invalid(&loaded))?,
+            None => last_good(dir, state_dir, &loaded, now)
+                .or_else(|| degraded(&loaded, now))
+                .ok_or_else(|| invalid(&loaded))?,
         };
         remember(state_dir, &state.bundle.commit);
         info!(bundle.commit = %state.bundle.commit, tasks = state.bundle.tasks.len(), "loaded the bundle");
@@ -75,7 +78,8 @@ impl BundleKeeper {
         };
         let dir = self.dir.clone();
         let loaded = tokio::task::spawn_blocking(move || bundle::load_commit(&dir, &commit)).await;
-        let bundle = loaded.ok().and_then(Result::ok).and_then(|loaded| loaded.bundle);
+        let loaded = loaded.ok().and_then(Result::ok);
+        let bundle = loaded.and_then(|loaded| loaded.bundle.or(loaded.degraded));
         bundle.ok_or_else(|| {
             let commit = claimed.bundle_commit.as_ref().map_or("", CommitId::as_str);
             let reason = format!("the run began with the bundle commit {commit}, which {} does not have (any more): replay it to use the commit in force", self.dir.display());
@@ -132,6 +136,21 @@ impl BundleKeeper {
 
 fn in_force(loaded: &Loaded) -> Option<Arc<Bundle>> {
     loaded.bundle.clone()
+}
+
+/// A commit in which nothing is wrong but that the host lacks something: only the tasks that need it
+/// fail. A new commit of that kind does not replace a whole one.
+fn degraded(loaded: &Loaded, now: Timestamp) -> Option<BundleState> {
+    let bundle = loaded.degraded.clone()?;
+    for problem in loaded.problems.iter().filter(|problem| problem.is_of_host()) {
+        warn!(
+            file = problem.file,
+            line = problem.line,
+            problem = problem.message,
+            "the host lacks what a task needs: its runs fail until it is there"
+        );
+    }
+    Some(state_of(bundle, loaded, now))
 }
 
 fn commit_of(loaded: &Loaded) -> CommitId {

@@ -31,6 +31,7 @@ use file::Sources;
 pub(super) use secrets::mask_secrets;
 
 /// Validates the files. `root` is the bundle's directory, from which `workspace.repo` is relative.
+/// The bundle is there also when only the host lacks something.
 pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Problem>) {
     let mut sources = Sources::new(files);
     let manifest = manifest::check(&mut sources);
@@ -46,7 +47,8 @@ pub(super) fn check(files: &Files, root: &FsPath) -> (Option<Bundle>, Vec<Proble
     }
     problems.sort();
     problems.dedup();
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+    let is_wrong = |problem: &Problem| problem.severity == Severity::Error && !problem.is_of_host();
+    if problems.iter().any(is_wrong) {
         return (None, problems);
     }
     let bundle = Bundle {

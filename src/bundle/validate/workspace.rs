@@ -68,7 +68,8 @@ pub(super) fn resolve_worktree(
     }
 }
 
-/// The root of a local repository, absolute; a mistake is reported.
+/// The root of a local repository, absolute; a mistake is reported. A repository that is not there is
+/// named all the same: it may come back.
 pub(super) fn check_repo(
     repo: &str,
     bundle: &FsPath,
@@ -79,7 +80,7 @@ pub(super) fn check_repo(
         Ok(path) => Some(path),
         Err(finding) => {
             document.report(at, finding);
-            None
+            Some(bundle.join(repo))
         }
     }
 }
@@ -87,6 +88,9 @@ pub(super) fn check_repo(
 fn find_repo(repo: &str, bundle: &FsPath) -> Result<PathBuf, Finding> {
     let refuse = |why: &str, hint: &str| {
         Finding::error("invalid-repo", format!("{repo:?} {why}")).hint(hint)
+    };
+    let missing = |why: &str, hint: &str| {
+        Finding::error("missing-repo", format!("{repo:?} {why}")).hint(hint)
     };
     if repo.contains("://") || repo.starts_with("git@") {
         return Err(refuse("is a URL", "clone it, and write the clone's path"));
@@ -101,14 +105,14 @@ fn find_repo(repo: &str, bundle: &FsPath) -> Result<PathBuf, Finding> {
     let path = bundle.join(repo);
     let path = path
         .canonicalize()
-        .map_err(|_| refuse("does not exist", "write the path of a local repository's root"))?;
+        .map_err(|_| missing("does not exist", "write the path of a local repository's root"))?;
     if path.to_string_lossy().contains([':', ',']) {
         let why = "lies at a path with : or ,";
         return Err(refuse(why, "move the repository to a path without : and ,"));
     }
     let Ok(repository) = open(&path) else {
         let why = "is not the root of a git repository";
-        return Err(refuse(why, "write the directory that holds .git, or run git init there"));
+        return Err(missing(why, "write the directory that holds .git, or run git init there"));
     };
     if repository.config_snapshot().string("extensions.partialClone").is_some() {
         let why = "is a partial clone: its files may be missing in the sandbox";

@@ -1,6 +1,6 @@
 //! What each code stands for, in one line.
 
-const RULES: [(&str, &str); 39] = [
+const RULES: [(&str, &str); 40] = [
     ("ambiguous-model", "A model name that several providers list"),
     ("duplicate-entry", "A list entry that stands there twice"),
     ("duplicate-key", "A key that occurs twice in one mapping"),
@@ -9,12 +9,13 @@ const RULES: [(&str, &str); 39] = [
     ("invalid-branch", "Text that git does not take in a branch name"),
     ("invalid-duration", "Text that is not a length of time"),
     ("invalid-name", "A name with characters that names may not have"),
-    ("invalid-repo", "A path at which no usable repository is"),
+    ("invalid-repo", "A repository that no task can work in"),
     ("invalid-schedule", "Text that is not a schedule, or one that is never due"),
     ("invalid-value", "A value out of its range or not in its form"),
     ("merge-key", "A YAML merge key"),
     ("missing-file", "A file that is needed and not there"),
     ("missing-key", "A key that is needed and not there"),
+    ("missing-repo", "A path at which no repository is; only the tasks that need it fail"),
     ("no-completion", "A task without a completion check"),
     ("not-a-file", "Something else in the place of a file"),
     ("path-outside", "A path that leads out of the workspace"),

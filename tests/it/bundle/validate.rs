@@ -409,9 +409,9 @@ fn workspace_repositories_are_roots_of_other_repositories() {
     assert_eq!(
         lines(&loaded.problems),
         [
-            "tasks/t1.yaml:2:19 invalid-repo: \"../good/sub\" is not the root of a git repository",
-            "tasks/t2.yaml:2:19 invalid-repo: \"../plain\" is not the root of a git repository",
-            "tasks/t3.yaml:2:19 invalid-repo: \"../none\" does not exist",
+            "tasks/t1.yaml:2:19 missing-repo: \"../good/sub\" is not the root of a git repository",
+            "tasks/t2.yaml:2:19 missing-repo: \"../plain\" is not the root of a git repository",
+            "tasks/t3.yaml:2:19 missing-repo: \"../none\" does not exist",
             "tasks/t4.yaml:2:19 invalid-repo: \".\" is the bundle itself, which runs never write",
             "tasks/t5.yaml:2:19 invalid-repo: \"https://h/x.git\" is a URL",
             "tasks/t6.yaml:2:19 invalid-repo: \"../a:b\" holds a character that a container mount \

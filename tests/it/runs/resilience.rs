@@ -208,3 +208,44 @@ fn artifact_that_is_too_large_is_refused_and_the_run_fails_for_want_of_it() {
     };
     assert!(run["events"].as_array().expect("events").iter().any(refused), "{run:#}");
 }
+
+#[test]
+fn repository_that_vanished_stops_its_own_task_and_no_other() {
+    let there = "prompt: Go.\ncompletion: {shell: 'true'}\n";
+    let needs = format!("{there}workspace: {{repo: ../shop}}\n");
+    let done = "turns:\n  - text: Done.\n";
+    let world = World::new(&[
+        ("tasks/needs.yaml", &needs),
+        ("scripted/needs.yaml", done),
+        ("tasks/other.yaml", there),
+        ("scripted/other.yaml", done),
+    ]);
+    let shop = world.path().join("shop");
+    crate::env::repository(&shop, &[("a.md", "a")]);
+    assert_eq!(world.serve().stop(), Some(0));
+    std::fs::rename(&shop, world.path().join("away")).expect("moved");
+
+    let daemon = world.serve();
+    assert!(daemon.log().contains("the host lacks what a task needs"), "{}", daemon.log());
+    for task in ["needs", "other"] {
+        // The bundle is the daemon's: its commit has a problem of the host alone.
+        world.ok(&["sched", "trigger", task, "--bundle", world.bundle().to_str().expect("UTF-8")]);
+    }
+    let ended = eventually("both have ended", || {
+        let runs = world.runs();
+        let ended = |run: &serde_json::Value| {
+            ["success", "dead_lettered"].contains(&run["state"].as_str()?).then_some(())
+        };
+        (runs.len() == 2 && runs.iter().all(|run| ended(run).is_some())).then_some(runs)
+    });
+    for run in ended {
+        let outcome = if run["task"] == "other" { "success" } else { "transient" };
+        assert_eq!(run["outcome"], outcome, "{run}");
+    }
+    let checked = world.fleet(&["bundle", "validate", world.bundle().to_str().expect("UTF-8")]);
+    assert_eq!(checked.status.code(), Some(1));
+    std::fs::rename(world.path().join("away"), &shop).expect("moved");
+    world.ok(&["sched", "trigger", "needs", "--bundle", world.bundle().to_str().expect("UTF-8")]);
+    eventually("it runs again", || (world.runs()[0]["outcome"] == "success").then_some(()));
+    assert_eq!(daemon.stop(), Some(0));
+}
