@@ -36,7 +36,7 @@ pub(super) async fn follow(store: &Store, run: &RunId, style: Style) -> Result<(
     let mut printer = Printer::new(run, style);
     let patience = Instant::now() + APPEARS;
     loop {
-        let version = store.version().await?;
+        let version = store.version()?;
         // The state before the events: none can be added once it is terminal.
         match store.run(run.clone()).await {
             Ok(row) => {
@@ -63,7 +63,7 @@ async fn changed(store: &Store, version: u64, patience: Instant) -> Result<(), F
     loop {
         tokio::time::sleep(LOOK).await;
         let ran_out = waits_for_run && Instant::now() >= patience;
-        if ran_out || store.version().await? != version {
+        if ran_out || store.version()? != version {
             return Ok(());
         }
     }

@@ -73,7 +73,7 @@ impl Housekeeping {
         self.is_due = false;
         self.next_cleanup = None;
         self.next_round = now + ROUND_EVERY;
-        self.version = context.store.version_at_once().ok();
+        self.version = context.store.version().ok();
         let mut sweeps = now >= self.next_sweep;
         if sweeps {
             self.next_sweep = now + SWEEP_EVERY;
@@ -113,7 +113,7 @@ impl Housekeeping {
             return false;
         }
         self.next_round = now + ROUND_EVERY;
-        let version = context.store.version_at_once().ok();
+        let version = context.store.version().ok();
         self.found.watch || version.is_none() || version != self.version
     }
 

@@ -181,7 +181,7 @@ impl Service {
     /// look, or a retry's time has come. An idle turn costs no query.
     async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let retries = self.next_retry.is_some_and(|at| at <= now);
-        let version = self.context.store.version_at_once()?;
+        let version = self.context.store.version()?;
         if self.looked_at == Some(version) && !retries && self.wake.is_watching() {
             return Ok(());
         }

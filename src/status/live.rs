@@ -34,7 +34,7 @@ impl Watching {
     /// Waits until the store or the bundle changed. `None` once the store is closed.
     async fn changed(&mut self) -> Option<u64> {
         loop {
-            let version = self.store.version().await.ok()?;
+            let version = self.store.version().ok()?;
             let new_bundle = self.bundle.has_changed().unwrap_or(false);
             self.bundle.mark_unchanged();
             if self.seen.replace(version) != Some(version) || new_bundle {

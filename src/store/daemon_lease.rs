@@ -73,7 +73,7 @@ impl Store {
     pub async fn renew_daemon_lease(&self, until: Timestamp) -> Result<(), StoreError> {
         let doing = "renews the daemon's lease";
         self.writer
-            .write(doing, Durability::Process, move |connection| {
+            .write(doing, Durability::Quiet, move |connection| {
                 connection
                     .execute("UPDATE daemon SET lease_until = ?1", [instant(until)])
                     .map(drop)

@@ -26,6 +26,7 @@ mod retention;
 mod runs;
 mod schema;
 mod task_state;
+mod version;
 mod views;
 mod writer;
 
@@ -35,6 +36,7 @@ use std::sync::Arc;
 use crate::secrets::Redactor;
 use lock::StoreLock;
 use reader::Readers;
+use version::Versions;
 use writer::Writer;
 
 pub use backup::{Backup, backup, sweep_parts};
@@ -57,6 +59,7 @@ pub use views::{
 pub struct Store {
     writer: Writer,
     readers: Readers,
+    versions: Versions,
     redactor: Redactor,
 }
 
@@ -69,18 +72,14 @@ impl Store {
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, StoreError> {
         connection::make_directory(path)?;
         let lock = Arc::new(StoreLock::shared(path)?);
-        let writer = Writer::start(path, lock.clone())?;
-        let readers = Readers::new(path, lock)?;
-        Ok(Store { writer, readers, redactor })
+        let (writer, versions) = Writer::start(path, lock.clone())?;
+        let readers = Readers::new(path, lock);
+        Ok(Store { writer, readers, versions, redactor })
     }
 
-    /// A number that changes whenever any process commits: live pages wait for it to change.
-    pub async fn version(&self) -> Result<u64, StoreError> {
-        self.readers.version().await
-    }
-
-    /// The same at once: memory that the processes share is looked at, and no file is read.
-    pub fn version_at_once(&self) -> Result<u64, StoreError> {
-        self.readers.version_at_once()
+    /// A number that changes whenever any process commits, a daemon's sign of life apart: live pages
+    /// wait for it to change. Memory that the processes share is looked at, and no file is read.
+    pub fn version(&self) -> Result<u64, StoreError> {
+        self.versions.now()
     }
 }

@@ -16,22 +16,14 @@ const KEPT: usize = 4;
 pub(super) struct Readers {
     path: Arc<PathBuf>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    /// Never used for anything but `PRAGMA data_version`, which compares within one connection.
-    witness: Arc<Mutex<Connection>>,
     /// Let go of after the connections.
     _lock: Arc<StoreLock>,
 }
 
 impl Readers {
     /// Readers of the database at `path`, which exists.
-    pub(super) fn new(path: &Path, lock: Arc<StoreLock>) -> Result<Self, StoreError> {
-        let witness = connection::reader(path)?;
-        Ok(Readers {
-            path: Arc::new(path.to_owned()),
-            idle: Arc::default(),
-            witness: Arc::new(Mutex::new(witness)),
-            _lock: lock,
-        })
+    pub(super) fn new(path: &Path, lock: Arc<StoreLock>) -> Self {
+        Readers { path: Arc::new(path.to_owned()), idle: Arc::default(), _lock: lock }
     }
 
     /// Runs queries on one snapshot, on a thread for blocking work.
@@ -70,22 +62,5 @@ impl Readers {
     /// The database's file.
     pub(super) fn path(&self) -> Arc<PathBuf> {
         self.path.clone()
-    }
-
-    /// A number that changes with every commit of any process.
-    pub(super) async fn version(&self) -> Result<u64, StoreError> {
-        let readers = self.clone();
-        let read = move || readers.version_at_once();
-        tokio::task::spawn_blocking(read).await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    /// The same on the caller's thread: shared memory is looked at, and no file read.
-    pub(super) fn version_at_once(&self) -> Result<u64, StoreError> {
-        let connection = self.witness.lock().unwrap_or_else(PoisonError::into_inner);
-        connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut version| version.query_row([], |row| row.get::<_, u32>(0)))
-            .map(u64::from)
-            .map_err(|source| StoreError::sql("reads its version", source))
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
 use super::lock::StoreLock;
+use super::version::Versions;
 use super::{StoreError, connection, daemon_lease, fault};
 
 /// Jobs that may wait before a caller has to.
@@ -24,6 +25,8 @@ pub(super) enum Durability {
     Process,
     /// A power cut: changes of state.
     Power,
+    /// A crash of this process, and nobody needs to look: a sign of life.
+    Quiet,
 }
 
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
@@ -47,16 +50,19 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens and migrates the database and starts the thread, which holds the lock to its end.
-    pub(super) fn start(path: &Path, lock: Arc<StoreLock>) -> Result<Self, StoreError> {
+    /// Opens and migrates the database and starts the thread, which holds the lock to its end. Returns
+    /// what tells of its commits too.
+    pub(super) fn start(path: &Path, lock: Arc<StoreLock>) -> Result<(Self, Versions), StoreError> {
         let connection = connection::writer(path)?;
+        let versions = Versions::of(path)?;
+        let witness = versions.clone();
         let (jobs, queue) = mpsc::channel(QUEUE);
         let path = Arc::new(path.to_owned());
         let named = path.clone();
         thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                run(&connection, queue, &named);
+                run(&connection, queue, &named, &witness);
                 drop(connection);
                 drop(lock);
             })
@@ -64,7 +70,7 @@ impl Writer {
                 path: path.display().to_string(),
                 message: error.to_string(),
             })?;
-        Ok(Writer { jobs, path, carried: Arc::default() })
+        Ok((Writer { jobs, path, carried: Arc::default() }, versions))
     }
 
     /// From now on every write fails once the daemon's lease has another token.
@@ -116,11 +122,14 @@ fn in_savepoint<T>(
     done
 }
 
-fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>, path: &Path) {
+fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>, path: &Path, versions: &Versions) {
     let mut group = Vec::with_capacity(GROUP);
     while queue.blocking_recv_many(&mut group, GROUP) > 0 {
         let power = group.iter().any(|job| job.durability == Durability::Power);
         let begun = begin(connection, if power { Durability::Power } else { Durability::Process });
+        let is_quiet = begun.is_ok() && group.iter().all(|job| job.durability == Durability::Quiet);
+        // What cannot be told to be quiet counts: somebody looks for nothing.
+        let quiet = is_quiet.then(|| versions.before_quiet(connection).ok()).flatten();
         let usable = || match &begun {
             Err(failure) => Err(fault::of_transaction(path, failure)),
             Ok(()) if connection.is_autocommit() => Err(rolled_back()),
@@ -137,6 +146,9 @@ fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>, path: &Path) {
             error!(error = %failure, "a transaction of the store failed");
             // Nothing of it stands; without a transaction there is nothing to roll back.
             let _ = connection.execute_batch("ROLLBACK");
+        }
+        if let Some(quiet) = quiet {
+            let _ = versions.after_quiet(connection, &quiet);
         }
         for reply in replies {
             reply(match &committed {
@@ -155,7 +167,7 @@ fn rolled_back() -> StoreError {
 
 fn begin(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     let level = match durability {
-        Durability::Process => "NORMAL",
+        Durability::Process | Durability::Quiet => "NORMAL",
         Durability::Power => "FULL",
     };
     connection.pragma_update(None, "synchronous", level)?;
