@@ -24,9 +24,9 @@ pub use channel::{
     Channel, ChannelKind, HostCommand, Sla, Smtp, Tls, Webhook, WebhookUrl, check_webhook_url,
 };
 pub use model::{
-    Bundle, Completion, Misfire, MisfirePolicy, ModelRef, OnError, Overlap, Persona, PriceEntry,
-    Pricing, Provider, ProviderKind, RunIf, SandboxLimits, SandboxSettings, Script, ScriptFault,
-    ScriptTurn, Task, TaskLimits, TaskSchedule, WorktreeConfig,
+    Bundle, Completion, HttpService, Misfire, MisfirePolicy, ModelRef, OnError, Overlap, Persona,
+    PriceEntry, Pricing, Provider, ProviderKind, RunIf, SandboxLimits, SandboxSettings, Script,
+    ScriptFault, ScriptTurn, Task, TaskLimits, TaskSchedule, WorktreeConfig,
 };
 pub use problem::{Position, Problem, Severity};
 pub use prompt::{PreviousRun, PromptError, PromptVars, render_prompt};

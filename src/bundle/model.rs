@@ -154,11 +154,12 @@ pub struct Provider {
     pub context_window_tokens: Option<u64>,
 }
 
-/// A provider's wire format.
+/// Who answers for a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProviderKind {
-    /// Chat completions: OpenAI itself and everything compatible.
-    OpenAi {
+    /// A service over HTTP.
+    Http {
+        service: HttpService,
         /// Without a trailing slash, for example `https://api.openai.com/v1`.
         base_url: String,
         /// The *name* of the environment variable that holds the key.
@@ -166,6 +167,31 @@ pub enum ProviderKind {
     },
     /// Recorded sessions of the bundle.
     Scripted,
+}
+
+/// What a provider over HTTP speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpService {
+    /// Chat completions: OpenAI itself and everything compatible.
+    OpenAi,
+    /// Messages.
+    Anthropic,
+    /// Chat completions with OpenRouter's account of costs.
+    OpenRouter,
+    /// Chat completions of a local Ollama, which asks for no key.
+    Ollama,
+}
+
+impl HttpService {
+    /// The name in `type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HttpService::OpenAi => "openai",
+            HttpService::Anthropic => "anthropic",
+            HttpService::OpenRouter => "openrouter",
+            HttpService::Ollama => "ollama",
+        }
+    }
 }
 
 /// What models cost where the provider does not say.

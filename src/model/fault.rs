@@ -16,11 +16,12 @@ pub(super) struct Fault {
 }
 
 /// Codes that say the prompt does not fit.
-const OVERFLOW_CODES: [&str; 4] = [
+const OVERFLOW_CODES: [&str; 5] = [
     "context_length_exceeded",
     "exceed_context_size_error",
     "context_window_exceeded",
     "model_max_prompt_tokens_exceeded",
+    "request_too_large",
 ];
 
 /// Wordings that say the prompt does not fit, in lower case.

@@ -7,9 +7,9 @@ use secrecy::SecretString;
 
 use super::script;
 use crate::agent::{ModelChoice, Price};
-use crate::bundle::{Bundle, PriceEntry, ProviderKind, Task};
+use crate::bundle::{Bundle, HttpService, PriceEntry, ProviderKind, Task};
 use crate::clock::Clock;
-use crate::model::{Model, OpenAiModel, OpenAiSettings, ScriptCursor, ScriptedModel};
+use crate::model::{HttpModel, HttpSettings, Model, ScriptCursor, ScriptedModel, WireFormat};
 use crate::run::{NanoUsd, Outcome, OutcomeClass};
 use crate::secrets::Redactor;
 
@@ -60,10 +60,11 @@ impl ModelFactory {
                     self.clock.clone(),
                 ))
             }
-            ProviderKind::OpenAi { base_url, api_key_env } => {
+            ProviderKind::Http { service, base_url, api_key_env } => {
                 let key = self.key(api_key_env.as_deref(), &provider.name)?;
-                let settings = OpenAiSettings::new(provider.name.clone(), base_url.clone(), key);
-                Arc::new(OpenAiModel::new(settings).map_err(|error| config(error.to_string()))?)
+                let name = provider.name.clone();
+                let settings = HttpSettings::new(name, format(*service), base_url.clone(), key);
+                Arc::new(HttpModel::new(settings).map_err(|error| config(error.to_string()))?)
             }
         };
         let (price, price_is_estimate) = price(bundle, &display_name, &provider.kind);
@@ -91,6 +92,14 @@ impl ModelFactory {
     }
 }
 
+fn format(service: HttpService) -> WireFormat {
+    match service {
+        HttpService::OpenAi | HttpService::Ollama => WireFormat::ChatCompletions,
+        HttpService::OpenRouter => WireFormat::OpenRouter,
+        HttpService::Anthropic => WireFormat::Messages,
+    }
+}
+
 fn config(reason: String) -> Outcome {
     Outcome::failed(OutcomeClass::Config, reason)
 }
@@ -108,7 +117,7 @@ fn price(bundle: &Bundle, display_name: &str, kind: &ProviderKind) -> (Price, bo
             },
             false,
         ),
-        (None, ProviderKind::OpenAi { .. }) => (CAUTIOUS_PRICE, true),
+        (None, ProviderKind::Http { .. }) => (CAUTIOUS_PRICE, true),
     }
 }
 

@@ -8,6 +8,7 @@ mod mutation;
 mod notify;
 mod policies;
 mod prompt;
+mod providers;
 mod schedule;
 mod source;
 mod validate;

@@ -9,7 +9,7 @@ mod crash_matrix;
 mod env;
 mod helper;
 mod keeping;
-mod model_openai;
+mod model;
 mod notify;
 mod runs;
 mod sandbox;

@@ -78,9 +78,11 @@ pub(crate) struct RawProvider {
     #[serde(rename = "type")]
     #[schemars(required)]
     pub(crate) kind: Option<RawProviderType>,
-    /// Where requests go, with the version path: `https://api.openai.com/v1`. For `openai` only.
+    /// Where requests go, with the version path: `https://api.openai.com/v1`. Required for `openai`;
+    /// the other services have a default.
     pub(crate) base_url: Option<String>,
-    /// The name of the environment variable that holds the key; never the key. For `openai` only.
+    /// The name of the environment variable that holds the key; never the key. Required for
+    /// `anthropic` and `openrouter` where they have no `base_url` of their own.
     pub(crate) api_key_env: Option<String>,
     /// The models on offer. Where the list is absent, any name is passed on.
     pub(crate) models: Option<Vec<String>>,
@@ -97,6 +99,15 @@ pub(crate) enum RawProviderType {
     /// Chat completions: OpenAI and everything that is compatible.
     #[serde(rename = "openai")]
     OpenAi,
+    /// Anthropic's Messages. Default `base_url`: `https://api.anthropic.com/v1`.
+    Anthropic,
+    /// OpenRouter: chat completions that tell their cost. Default `base_url`:
+    /// `https://openrouter.ai/api/v1`.
+    #[serde(rename = "openrouter")]
+    OpenRouter,
+    /// A local Ollama: chat completions without a key. Default `base_url`:
+    /// `http://127.0.0.1:11434/v1`.
+    Ollama,
     /// Recorded sessions: scripted/<task>.yaml.
     Scripted,
 }

@@ -21,7 +21,9 @@ use crate::bundle::raw::{
 };
 use crate::bundle::source::Origin;
 use crate::bundle::yaml::{Document, Finding, Path};
-use crate::bundle::{ModelRef, PriceEntry, Pricing, Provider, ProviderKind, SandboxSettings};
+use crate::bundle::{
+    HttpService, ModelRef, PriceEntry, Pricing, Provider, ProviderKind, SandboxSettings,
+};
 use crate::run::NanoUsd;
 use crate::schedule::Schedule;
 
@@ -276,7 +278,11 @@ fn check_provider(raw: &RawProvider, at: &Path, document: &Document<'_>) -> Opti
     let kind = match raw.kind {
         Some(kind) => check_kind(kind, raw, at, document),
         None => {
-            document.report_missing(at, "type", "write type: openai or type: scripted");
+            document.report_missing(
+                at,
+                "type",
+                "write one of openai, anthropic, openrouter, ollama and scripted",
+            );
             None
         }
     };
@@ -311,19 +317,55 @@ fn check_kind(
             }
             Some(ProviderKind::Scripted)
         }
-        RawProviderType::OpenAi => {
-            if let Some(name) = &raw.api_key_env {
-                check_env_name(name, &at.key("api_key_env"), document);
-            }
-            let Some(url) = &raw.base_url else {
-                let hint = "write the URL with its version path: https://api.openai.com/v1";
-                document.report_missing(at, "base_url", hint);
-                return None;
-            };
-            let base_url = check_base_url(url, &at.key("base_url"), document)?;
-            Some(ProviderKind::OpenAi { base_url, api_key_env: raw.api_key_env.clone() })
+        RawProviderType::OpenAi => check_service(HttpService::OpenAi, None, raw, at, document),
+        RawProviderType::Anthropic => {
+            let usual = Usual { base_url: "https://api.anthropic.com/v1", needs_key: true };
+            check_service(HttpService::Anthropic, Some(usual), raw, at, document)
+        }
+        RawProviderType::OpenRouter => {
+            let usual = Usual { base_url: "https://openrouter.ai/api/v1", needs_key: true };
+            check_service(HttpService::OpenRouter, Some(usual), raw, at, document)
+        }
+        RawProviderType::Ollama => {
+            let usual = Usual { base_url: "http://127.0.0.1:11434/v1", needs_key: false };
+            check_service(HttpService::Ollama, Some(usual), raw, at, document)
         }
     }
+}
+
+/// Where a service is when the bundle does not say.
+struct Usual {
+    base_url: &'static str,
+    needs_key: bool,
+}
+
+fn check_service(
+    service: HttpService,
+    usual: Option<Usual>,
+    raw: &RawProvider,
+    at: &Path,
+    document: &Document<'_>,
+) -> Option<ProviderKind> {
+    if let Some(name) = &raw.api_key_env {
+        check_env_name(name, &at.key("api_key_env"), document);
+    }
+    let base_url = match (&raw.base_url, usual) {
+        (Some(url), _) => check_base_url(url, &at.key("base_url"), document)?,
+        (None, Some(usual)) => {
+            if usual.needs_key && raw.api_key_env.is_none() {
+                let hint = "name the environment variable that holds the key";
+                document.report_missing(at, "api_key_env", hint);
+                return None;
+            }
+            usual.base_url.to_owned()
+        }
+        (None, None) => {
+            let hint = "write the URL with its version path: https://api.openai.com/v1";
+            document.report_missing(at, "base_url", hint);
+            return None;
+        }
+    };
+    Some(ProviderKind::Http { service, base_url, api_key_env: raw.api_key_env.clone() })
 }
 
 /// Reports what cannot be an environment variable's name, without repeating it.

@@ -48,7 +48,7 @@ pub(super) fn json(bundle: &Bundle) -> String {
         .values()
         .map(|provider| {
             let kind = match provider.kind {
-                ProviderKind::OpenAi { .. } => "openai",
+                ProviderKind::Http { service, .. } => service.as_str(),
                 ProviderKind::Scripted => "scripted",
             };
             json!({ "name": provider.name, "type": kind, "models": provider.models })

@@ -3,24 +3,17 @@
 use serde_json::{Map, Value};
 
 use super::super::fault::Fault;
+use super::super::http::{Progress, body_fault, error_of};
 use super::super::sse::SseEvent;
 use super::super::{Answer, CallRequest, StopReason, WireUsage};
-use super::failure::{body_fault, error_of};
 use super::usage::usage_of;
 
 /// The most calls of one answer.
 const MAX_CALLS: usize = 128;
 
-/// Whether more is to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    More,
-    Done,
-}
-
 /// An answer in the making.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(in crate::model) struct Assembly {
     text: String,
     calls: Vec<PartialCall>,
     reasoning: Map<String, Value>,
@@ -38,7 +31,7 @@ struct PartialCall {
 
 impl Assembly {
     /// Takes one event of the stream.
-    pub(super) fn take(&mut self, event: &SseEvent) -> Result<Progress, Fault> {
+    pub(in crate::model) fn take(&mut self, event: &SseEvent) -> Result<Progress, Fault> {
         let data = event.data.trim();
         if data == "[DONE]" {
             return Ok(Progress::Done);
@@ -57,7 +50,7 @@ impl Assembly {
     }
 
     /// Takes an answer that came in one piece.
-    pub(super) fn take_whole(&mut self, body: &[u8]) -> Result<(), Fault> {
+    pub(in crate::model) fn take_whole(&mut self, body: &[u8]) -> Result<(), Fault> {
         match serde_json::from_slice::<Value>(body) {
             Ok(whole) if whole.get("choices").is_some() => self.take_chunk(&whole, "message"),
             _ => Err(body_fault(body)),
@@ -65,12 +58,12 @@ impl Assembly {
     }
 
     /// Whether the provider said why it stopped: nothing but usage can follow.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(in crate::model) fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
     /// The answer; `None` when it was never finished.
-    pub(super) fn finish(self) -> Option<Answer> {
+    pub(in crate::model) fn finish(self) -> Option<Answer> {
         let by_calls = match self.calls.is_empty() {
             true => StopReason::EndTurn,
             false => StopReason::ToolCalls,

@@ -5,8 +5,15 @@ use serde_json::{Map, Value, json};
 
 use super::super::{CallRequest, Message, Request, ToolSpec};
 
+/// Whom the request is written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum Dialect {
+    Plain,
+    OpenRouter,
+}
+
 /// The request's JSON.
-pub(super) fn encode(request: &Request) -> Vec<u8> {
+pub(in crate::model) fn encode(request: &Request, dialect: Dialect) -> Vec<u8> {
     let mut messages = vec![json!({"role": "system", "content": &*request.system})];
     for message in &request.messages {
         push_message(message, &mut messages);
@@ -24,6 +31,10 @@ pub(super) fn encode(request: &Request) -> Vec<u8> {
     }
     body.insert("stream".to_owned(), true.into());
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    if dialect == Dialect::OpenRouter {
+        // It tells the cost of an answer only when it is asked to.
+        body.insert("usage".to_owned(), json!({"include": true}));
+    }
     body.insert("messages".to_owned(), messages.into());
     Value::Object(body).to_string().into_bytes()
 }
@@ -114,7 +125,7 @@ mod tests {
 
     #[test]
     fn earlier_bytes_never_change_and_an_empty_call_adds_little() {
-        let (one, two) = (encode(&request(1)), encode(&request(2)));
+        let (one, two) = (encode(&request(1), Dialect::Plain), encode(&request(2), Dialect::Plain));
         let unclosed = one.strip_suffix(b"]}").expect("the messages come last");
         assert!(two.starts_with(unclosed));
         assert!(two.len() - one.len() <= 256, "{} bytes", two.len() - one.len());

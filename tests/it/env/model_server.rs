@@ -1,4 +1,4 @@
-//! A loopback server that speaks chat completions: it answers with what a test scripted, in order, and
+//! A loopback server that speaks the wire formats of models: it answers with what a test scripted, in order, and
 //! records what it was asked. It runs on a thread of its own, so that tests without a runtime can use
 //! it as well.
 
@@ -42,6 +42,7 @@ pub enum StreamEnd {
 pub struct Asked {
     pub path: String,
     pub authorization: Option<String>,
+    pub headers: HeaderMap,
     pub body: Value,
 }
 
@@ -170,6 +171,18 @@ pub fn streams(chunks: &[Value]) -> Reply {
     Reply::Stream { events, end: StreamEnd::Clean }
 }
 
+/// A stream of named events, as Messages sends them.
+pub fn streams_events(events: &[Value]) -> Reply {
+    let events = events
+        .iter()
+        .map(|event| {
+            let name = event["type"].as_str().expect("an event has a type");
+            format!("event: {name}\ndata: {event}\n\n")
+        })
+        .collect();
+    Reply::Stream { events, end: StreamEnd::Clean }
+}
+
 /// A chunk with that delta.
 pub fn delta(delta: Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta}]})
@@ -192,12 +205,13 @@ pub fn refuses(status: u16, error: Value) -> Reply {
 
 async fn answer(State(shared): State<Shared>, request: Request<Body>) -> Response<Body> {
     let path = request.uri().path().to_owned();
-    let authorization = header(request.headers(), "authorization");
+    let headers = request.headers().clone();
+    let authorization = header(&headers, "authorization");
     let body = axum::body::to_bytes(request.into_body(), 16 << 20).await.expect("a request body");
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     // From here on, whoever drops this before the end is a client that went away.
     let pending = Pending { shared: shared.clone(), ended: false };
-    let asked = Asked { path, authorization, body };
+    let asked = Asked { path, authorization, headers, body };
     let reply = (shared.respond)(&asked);
     shared.asked.send_modify(|all| all.push(asked));
     match reply {

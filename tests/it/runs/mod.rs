@@ -8,6 +8,7 @@ pub mod crash;
 mod credentials;
 mod daemon;
 mod hostile_git;
+mod models;
 mod notices;
 mod operator;
 mod policies;

@@ -1,4 +1,4 @@
-//! Where and how a provider of chat completions is asked.
+//! Where and how a provider is asked.
 
 use std::time::Duration;
 
@@ -6,12 +6,24 @@ use secrecy::SecretString;
 
 use crate::clock::Clock;
 
+/// The format of requests and answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireFormat {
+    /// `POST {base_url}/chat/completions`, the key as a bearer token.
+    ChatCompletions,
+    /// The same in OpenRouter's dialect: it is asked for the cost, too.
+    OpenRouter,
+    /// `POST {base_url}/messages`, the key in `x-api-key`.
+    Messages,
+}
+
 /// Where and how to ask.
 #[derive(Clone, Debug)]
-pub struct OpenAiSettings {
+pub struct HttpSettings {
     /// Names the provider in errors.
     pub provider_name: String,
-    /// Without a trailing slash, for example `https://api.openai.com/v1`.
+    pub format: WireFormat,
+    /// With the version path, for example `https://api.openai.com/v1`.
     pub base_url: String,
     pub api_key: Option<SecretString>,
     pub connect_timeout: Duration,
@@ -21,15 +33,17 @@ pub struct OpenAiSettings {
     pub clock: Clock,
 }
 
-impl OpenAiSettings {
+impl HttpSettings {
     /// The usual times: 10 s to connect, 5 min of silence.
     pub fn new(
         provider_name: impl Into<String>,
+        format: WireFormat,
         base_url: impl Into<String>,
         api_key: Option<SecretString>,
     ) -> Self {
-        OpenAiSettings {
+        HttpSettings {
             provider_name: provider_name.into(),
+            format,
             base_url: base_url.into(),
             api_key,
             connect_timeout: Duration::from_secs(10),

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 
 use super::super::fault::Fault;
 use super::super::{ModelError, ModelErrorClass};
-use super::OpenAiSettings;
+use super::HttpSettings;
 
 /// The longest wait that a provider may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
@@ -29,7 +29,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn new(settings: &OpenAiSettings) -> Self {
+    pub(super) fn new(settings: &HttpSettings) -> Self {
         Failures {
             provider: settings.provider_name.clone(),
             api_key: settings.api_key.clone(),
@@ -154,8 +154,8 @@ pub(super) fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Reads an error body: JSON as OpenAI and its relatives write it, else plain text.
-pub(super) fn body_fault(body: &[u8]) -> Fault {
+/// Reads an error body: JSON as OpenAI, Anthropic and their relatives write it, else plain text.
+pub(in crate::model) fn body_fault(body: &[u8]) -> Fault {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
     if text.is_empty() {
@@ -170,7 +170,7 @@ pub(super) fn body_fault(body: &[u8]) -> Fault {
 
 /// The error inside a JSON value, if it is one: `{"error": {...}}`, `{"error": "text"}`, or, from
 /// vLLM, `{"object": "error", "message": ...}`. Lists of one, as Google sends, are looked into.
-pub(super) fn error_of(value: &Value) -> Option<Fault> {
+pub(in crate::model) fn error_of(value: &Value) -> Option<Fault> {
     if let Some(first) = value.as_array().and_then(|list| list.first()) {
         return error_of(first);
     }

@@ -1,10 +1,11 @@
-//! Chat completions over real HTTP, against a server on the loopback interface.
+//! Models over real HTTP, against a server on the loopback interface.
 
+mod anthropic;
 mod faults;
 mod streams;
 
 use fleet::model::{
-    Answer, Message, Model, ModelError, OpenAiModel, OpenAiSettings, Request, ToolSpec,
+    Answer, HttpModel, HttpSettings, Message, Model, ModelError, Request, ToolSpec, WireFormat,
 };
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -15,11 +16,15 @@ use crate::env::model_server::{ModelServer, Reply, SHORT_SILENCE};
 /// A key that must be seen nowhere but in the header.
 const KEY: &str = "sk-test-0123456789abcdef";
 
-fn model(server: &ModelServer) -> OpenAiModel {
-    let mut settings =
-        OpenAiSettings::new("lab", server.base_url(), Some(SecretString::from(KEY.to_owned())));
+fn model(server: &ModelServer) -> HttpModel {
+    let mut settings = HttpSettings::new(
+        "lab",
+        WireFormat::ChatCompletions,
+        server.base_url(),
+        Some(SecretString::from(KEY.to_owned())),
+    );
     settings.idle_timeout = SHORT_SILENCE;
-    OpenAiModel::new(settings).expect("the settings are usable")
+    HttpModel::new(settings).expect("the settings are usable")
 }
 
 fn request() -> Request {

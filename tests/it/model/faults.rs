@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fleet::clock::{Clock, SimulatedClock};
-use fleet::model::{Model, ModelErrorClass, OpenAiModel, OpenAiSettings};
+use fleet::model::{HttpModel, HttpSettings, Model, ModelErrorClass, WireFormat};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -68,10 +68,11 @@ async fn retry_after_is_read_as_seconds_or_date_and_capped() {
     let wait = async |name: &'static str, value: &'static str| {
         let reply = whole(429, &[(name, value)], "busy");
         let server = ModelServer::start(vec![reply]);
-        let mut settings = OpenAiSettings::new("lab", server.base_url(), None);
+        let mut settings =
+            HttpSettings::new("lab", WireFormat::ChatCompletions, server.base_url(), None);
         let now = "2026-12-01T00:00:00Z".parse().expect("a timestamp");
         settings.clock = Clock::Simulated(SimulatedClock::starting_at(now));
-        let model = OpenAiModel::new(settings).expect("the settings are usable");
+        let model = HttpModel::new(settings).expect("the settings are usable");
         let answered = model.complete(&request(), &CancellationToken::new()).await;
         answered.expect_err("429 is a failure").retry_after
     };
@@ -130,8 +131,8 @@ async fn a_closed_port_is_transient_and_says_that_it_cannot_connect() {
         let server = ModelServer::start(Vec::new());
         server.base_url()
     };
-    let model =
-        OpenAiModel::new(OpenAiSettings::new("lab", closed, None)).expect("usable settings");
+    let model = HttpModel::new(HttpSettings::new("lab", WireFormat::ChatCompletions, closed, None))
+        .expect("usable settings");
     let error =
         model.complete(&request(), &CancellationToken::new()).await.expect_err("nobody listens");
     assert_eq!(error.class, ModelErrorClass::Transient);
@@ -159,7 +160,8 @@ async fn the_key_is_in_no_error_even_when_the_provider_repeats_it() {
 async fn settings_that_cannot_work_are_refused_without_the_key() {
     let new = |base_url: &str, key: &str| {
         let key = Some(SecretString::from(key.to_owned()));
-        OpenAiModel::new(OpenAiSettings::new("lab", base_url, key)).map(|_| ())
+        HttpModel::new(HttpSettings::new("lab", WireFormat::ChatCompletions, base_url, key))
+            .map(|_| ())
     };
     let error = new("https://example.invalid/v1", "sk-line\nbreak").expect_err("a bad key");
     assert_eq!(
@@ -181,9 +183,10 @@ async fn cancelling_drops_the_request() {
         },
     ] {
         let server = ModelServer::start(vec![reply]);
-        let mut settings = OpenAiSettings::new("lab", server.base_url(), None);
+        let mut settings =
+            HttpSettings::new("lab", WireFormat::ChatCompletions, server.base_url(), None);
         settings.idle_timeout = Duration::from_secs(60);
-        let model = OpenAiModel::new(settings).expect("the settings are usable");
+        let model = HttpModel::new(settings).expect("the settings are usable");
         let cancel = CancellationToken::new();
         let request = request();
         let (answered, ()) = tokio::join!(model.complete(&request, &cancel), async {

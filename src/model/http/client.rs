@@ -1,14 +1,14 @@
 //! The HTTP client: rustls with ring, no redirects, bounded silence.
 
-use reqwest::header::HeaderValue;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::OpenAiSettings;
 use super::failure::causes;
+use super::{HttpSettings, WireFormat};
 use crate::tls;
 
 /// Builds the client. The error names what is wrong with the settings.
-pub(super) fn build(settings: &OpenAiSettings) -> Result<reqwest::Client, String> {
+pub(super) fn build(settings: &HttpSettings) -> Result<reqwest::Client, String> {
     let url = reqwest::Url::parse(&settings.base_url)
         .map_err(|error| format!("base_url {:?}: {error}", settings.base_url))?;
     let mut builder = reqwest::Client::builder()
@@ -33,8 +33,18 @@ pub(super) fn build(settings: &OpenAiSettings) -> Result<reqwest::Client, String
 }
 
 /// The header that carries the key, marked so that it is never printed. `None` when it cannot.
-pub(super) fn authorization(key: &SecretString) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).ok()?;
+pub(super) fn key_header(
+    format: WireFormat,
+    key: &SecretString,
+) -> Option<(HeaderName, HeaderValue)> {
+    let key = key.expose_secret();
+    let (name, value) = match format {
+        WireFormat::ChatCompletions | WireFormat::OpenRouter => {
+            (AUTHORIZATION, format!("Bearer {key}"))
+        }
+        WireFormat::Messages => (HeaderName::from_static("x-api-key"), key.to_owned()),
+    };
+    let mut value = HeaderValue::from_str(&value).ok()?;
     value.set_sensitive(true);
-    Some(value)
+    Some((name, value))
 }
