@@ -90,32 +90,32 @@ mod tests {
     #[test]
     fn every_commit_counts() {
         let (_dir, writer, other, versions) = store();
-        let first = versions.now().unwrap();
-        assert_eq!(versions.now().unwrap(), first);
+        let first = versions.now().expect("the store answers");
+        assert_eq!(versions.now().expect("the store answers"), first);
         write(&writer);
-        let second = versions.now().unwrap();
+        let second = versions.now().expect("the store answers");
         assert_ne!(second, first);
         write(&other);
-        assert_ne!(versions.now().unwrap(), second);
+        assert_ne!(versions.now().expect("the store answers"), second);
     }
 
     #[test]
     fn a_quiet_write_is_passed_over_but_nothing_beside_it() {
         let (_dir, writer, other, versions) = store();
         let quiet = |before: bool, after: bool| {
-            let version = versions.now().unwrap();
+            let version = versions.now().expect("the store answers");
             if before {
                 write(&other);
             }
-            writer.execute_batch("BEGIN IMMEDIATE").unwrap();
-            let begun = versions.before_quiet(&writer).unwrap();
+            writer.execute_batch("BEGIN IMMEDIATE").expect("the store answers");
+            let begun = versions.before_quiet(&writer).expect("the store answers");
             write(&writer);
-            writer.execute_batch("COMMIT").unwrap();
+            writer.execute_batch("COMMIT").expect("the store answers");
             if after {
                 write(&other);
             }
-            versions.after_quiet(&writer, &begun).unwrap();
-            versions.now().unwrap() != version
+            versions.after_quiet(&writer, &begun).expect("the store answers");
+            versions.now().expect("the store answers") != version
         };
         assert!(!quiet(false, false));
         assert!(quiet(true, false), "a commit before it");
