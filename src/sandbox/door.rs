@@ -2,19 +2,16 @@
 //! mounted read-only inside. One connection is accepted, the right one, and the door is shut.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::frame;
 use super::podman::random_hex;
+use super::{frame, helper};
 
-/// The program that answers inside.
-pub(super) const HELPER: &str = include_str!("helper.py");
 /// How long one peer may take for its hello.
 const HELLO: Duration = Duration::from_secs(5);
 const MAX_PATH: usize = 100;
@@ -60,10 +57,10 @@ impl Door {
     }
 
     fn fill(&self, owner: &str) -> std::io::Result<()> {
-        write_private(&self.owner, owner, 0o600)?;
+        helper::write_private(&self.owner, owner)?;
         fs::DirBuilder::new().mode(0o700).create(&self.dir)?;
-        write_private(&self.dir.join("token"), &self.token, 0o600)?;
-        write_private(&self.dir.join("helper.py"), HELPER, 0o600)
+        helper::write_private(&self.dir.join("token"), &self.token)?;
+        helper::write_into(&self.dir)
     }
 
     pub fn dir(&self) -> &Path {
@@ -78,11 +75,6 @@ impl Drop for Door {
             let _ = fs::remove_file(&self.owner);
         }
     }
-}
-
-fn write_private(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 impl OpenDoor {

@@ -8,6 +8,7 @@ use tokio::net::UnixStream;
 
 use super::call::StartError;
 use super::door::{Door, OpenDoor};
+use super::helper;
 use super::image::Image;
 use super::podman::{Podman, mountable, random_hex};
 use super::report::SealReport;
@@ -126,7 +127,7 @@ fn run_args(
         git: spec.git.as_ref(),
     }));
     args.push(OsString::from(&image.id));
-    args.extend(["-ISu", "/fleet/helper.py"].map(OsString::from));
+    args.extend(helper::START.map(OsString::from));
     args
 }
 

@@ -11,6 +11,7 @@ mod disk;
 mod door;
 mod error;
 mod frame;
+mod helper;
 mod host;
 mod image;
 mod launch;

@@ -39,7 +39,7 @@ const MAX_LINES: usize = 600;
 const MAX_MOD_LINES: usize = 150;
 const BANNED_NAMES: [&str; 4] = ["util", "helpers", "common", "manager"];
 
-/// One file under `src`.
+/// One file under `src`: Rust, or Python of the program inside containers.
 struct Source {
     /// Relative to `src`.
     path: PathBuf,
@@ -72,7 +72,7 @@ fn sources() -> Vec<Source> {
             let path = entry.expect("entry").path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "py") {
                 let text = std::fs::read_to_string(&path).expect("source is text");
                 let path = path.strip_prefix(&src).expect("beneath src").to_owned();
                 found.push(Source { path, text });
@@ -192,7 +192,7 @@ fn is_banned(part: &Path) -> bool {
 fn every_module_says_what_it_owns() {
     let silent: Vec<PathBuf> = sources()
         .into_iter()
-        .filter(|source| !source.text.starts_with("//!"))
+        .filter(|source| !["//!", "\"\"\""].iter().any(|head| source.text.starts_with(head)))
         .map(|source| source.path)
         .collect();
     assert_eq!(silent, Vec::<PathBuf>::new());

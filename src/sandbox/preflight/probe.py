@@ -1,4 +1,4 @@
-# Tells, as JSON, what the seal looks like from inside. Run once by fleet's preflight.
+"""Tells, as JSON, what the seal looks like from inside. Run once by fleet's preflight."""
 import ctypes, errno, json, os, socket, stat
 
 

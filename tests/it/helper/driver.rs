@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-const PROGRAM: &str = include_str!("../../../src/sandbox/helper.py");
+use crate::env::source_root;
+
 const TOKEN: &str = "a-token-of-this-test";
 
 /// A running helper with its workspace.
@@ -35,12 +36,11 @@ impl Helper {
         std::fs::create_dir(&workspace).expect("a workspace");
         std::fs::create_dir(&door).expect("a door");
         std::fs::write(door.join("token"), TOKEN).expect("a token");
-        std::fs::write(door.join("helper.py"), PROGRAM).expect("the program");
         prepare(&workspace);
         let listener = UnixListener::bind(door.join("s")).expect("a socket");
         let process = Command::new("/usr/bin/python3")
-            .arg("-ISu")
-            .args([door.join("helper.py"), door.clone()])
+            .arg("-BISu")
+            .args([source_root().join("src/sandbox/helper"), door.clone()])
             .env("SECRET_OF_THE_HOST", "visible")
             .current_dir(&workspace)
             .stdin(Stdio::null())

@@ -51,7 +51,7 @@ fn a_traceback_shows_the_cell_and_nothing_of_fleet() {
     assert_eq!(squeezed(&error), squeezed(expected));
     let (header, _) = run(&mut helper, "1 +");
     assert!(header["error"].as_str().expect("an error").contains("SyntaxError"), "{header}");
-    assert!(!header["error"].as_str().expect("an error").contains("helper.py"), "{header}");
+    assert!(!header["error"].as_str().expect("an error").contains("interpreter.py"), "{header}");
     let (header, _) = run(&mut helper, "raise SystemExit(3)");
     assert!(header["error"].as_str().expect("an error").ends_with("SystemExit: 3\n"), "{header}");
     assert_eq!(header["kernel_lost"], json!(false));
@@ -67,7 +67,7 @@ fn a_cell_over_its_time_is_interrupted_and_state_survives() {
         header["error"].as_str().expect("an error").ends_with("KeyboardInterrupt\n"),
         "{header}"
     );
-    assert!(!header["error"].as_str().expect("an error").contains("helper.py"), "{header}");
+    assert!(!header["error"].as_str().expect("an error").contains("interpreter.py"), "{header}");
     assert_eq!(run(&mut helper, "x").0, cell(Some("5"), None, 0));
 }
 
