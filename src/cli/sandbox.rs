@@ -102,7 +102,7 @@ async fn probe(args: ProbeArgs, global: &Global) -> Result<Exit, Failure> {
     }
     let loose = report.lines.iter().filter(|line| !line.holds).map(|line| line.property.as_str());
     let limits = loose.collect::<Vec<_>>().join(", ");
-    Err(unhealthy(&PreflightError::Limits { limits }))
+    Err(unhealthy(&PreflightError::Limits { limits, cause: podman.limits_cause() }))
 }
 
 fn page(report: &SealReport, lines: &[&SealLine]) -> String {

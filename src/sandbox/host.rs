@@ -1,7 +1,9 @@
-//! What this host is, as far as containers care: user, runtime directory, cgroups. Pure decisions
-//! over text that was read once.
+//! What this host is, as far as containers care: user, runtime directory, cgroups, user namespaces.
+//! Pure decisions over text that was read once.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use super::PreflightError;
 
@@ -37,9 +39,77 @@ impl Cgroups {
     }
 }
 
+/// Where the host is looked at. A test shows another host than the real one.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// `/proc`, `/sys`, `/run` and `/dev` are read beneath this directory.
+    pub root: PathBuf,
+    /// Where programs are looked for, as `PATH` says it.
+    pub path: OsString,
+    /// As `XDG_RUNTIME_DIR` says it.
+    pub runtime_dir: Option<PathBuf>,
+    /// The most that a look at Podman may take.
+    pub patience: Duration,
+}
+
+impl Surroundings {
+    /// The host and the environment of this process.
+    pub fn real() -> Self {
+        Surroundings {
+            root: PathBuf::from("/"),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            runtime_dir: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+            patience: super::podman::PATIENCE,
+        }
+    }
+
+    /// A file of the host, by its absolute path.
+    fn file(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.file(path)).unwrap_or_default()
+    }
+
+    /// The program's path, looked up where programs are.
+    pub(super) fn find_program(&self, name: &str) -> Option<PathBuf> {
+        std::env::split_paths(&self.path)
+            .filter(|dir| dir.is_absolute())
+            .map(|dir| dir.join(name))
+            .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
+    }
+}
+
+/// What keeps an ordinary user from a user namespace, in which every rootless container lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UserNamespaces {
+    Allowed,
+    /// Only programs that an AppArmor profile names may make one with rights in it (Ubuntu).
+    AppArmor,
+    /// This setting forbids them to everybody.
+    Off(&'static str),
+}
+
+impl UserNamespaces {
+    fn of(around: &Surroundings) -> Self {
+        let is = |path: &str, value: &str| around.text(path).trim() == value;
+        if is("/proc/sys/user/max_user_namespaces", "0") {
+            UserNamespaces::Off("user.max_user_namespaces=0")
+        } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+            UserNamespaces::Off("kernel.unprivileged_userns_clone=0")
+        } else if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+            UserNamespaces::AppArmor
+        } else {
+            UserNamespaces::Allowed
+        }
+    }
+}
+
 /// This process's user and places.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
+    pub around: Surroundings,
     pub uid: u32,
     pub gid: u32,
     pub home: PathBuf,
@@ -47,30 +117,36 @@ pub(super) struct Host {
     /// The user's systemd answers on this bus.
     pub systemd_bus: Option<PathBuf>,
     pub cgroups: Cgroups,
+    pub user_namespaces: UserNamespaces,
     pub selinux: bool,
 }
 
 impl Host {
     /// Looks at this host; refuses root and a runtime directory that cannot be used.
-    pub fn look() -> Result<Self, PreflightError> {
+    pub fn look(around: Surroundings) -> Result<Self, PreflightError> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         if uid == 0 {
             return Err(PreflightError::Root);
         }
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let home = home.ok_or(PreflightError::NoHome)?;
-        let runtime_dir = runtime_dir(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), uid)?;
+        let user_namespaces = UserNamespaces::of(&around);
+        if let UserNamespaces::Off(setting) = user_namespaces {
+            return Err(PreflightError::UserNamespacesOff { setting });
+        }
+        let runtime_dir = runtime_dir(around.runtime_dir.clone(), uid)?;
         let bus = runtime_dir.join("bus");
-        let systemd = Path::new("/run/systemd/system").is_dir() && bus.exists();
-        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let systemd = around.file("/run/systemd/system").is_dir() && bus.exists();
         Ok(Host {
             uid,
             gid,
             home,
             runtime_dir,
             systemd_bus: systemd.then_some(bus),
-            cgroups: Cgroups::of_mounts(&mounts),
-            selinux: Path::new("/sys/fs/selinux/enforce").exists(),
+            cgroups: Cgroups::of_mounts(&around.text("/proc/mounts")),
+            user_namespaces,
+            selinux: around.file("/sys/fs/selinux/enforce").exists(),
+            around,
         })
     }
 }
@@ -104,15 +180,6 @@ pub(super) fn user_name(uid: u32) -> String {
         .map(|line| line.split(':').collect::<Vec<_>>())
         .find(|fields| fields.get(2) == Some(&number.as_str()))
         .map_or(number.clone(), |fields| fields[0].to_owned())
-}
-
-/// The program's path, looked up in `PATH`.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .filter(|dir| dir.is_absolute())
-        .map(|dir| dir.join(name))
-        .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
 }
 
 #[cfg(test)]

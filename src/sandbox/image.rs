@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::PodmanError;
-use super::podman::{PATIENCE, Podman};
+use super::podman::Podman;
 
 /// The label that marks how an image was made.
 pub(super) const KIND_LABEL: &str = "fleet.kind";
@@ -35,7 +35,8 @@ impl Podman {
         if let Some(image) = self.known_image(name) {
             return Ok(Some(image));
         }
-        let finished = self.finish(None, ["image", "inspect", name], PATIENCE).await?;
+        let finished =
+            self.finish(None, ["image", "inspect", name], self.host().around.patience).await?;
         match finished.code {
             Some(0) => {}
             Some(125) if is_missing(&finished.stderr) => return Ok(None),

@@ -30,7 +30,8 @@ pub use call::{
     PendingSandbox, Reply, Resources, Sandbox, StartError,
 };
 pub use container::PodmanSandbox;
-pub use error::{PodmanError, PreflightError};
+pub use error::{LimitsCause, PodmanError, PreflightError};
+pub use host::Surroundings;
 pub use image::{Image, ImageKind};
 pub use podman::Podman;
 pub use preflight::{is_limit, preflight, probe};

@@ -10,9 +10,9 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
-use super::command::{self, Finished};
+use super::command::{self, ChildError, Finished};
 use super::error::{PodmanError, PreflightError};
-use super::host::{self, Host};
+use super::host::{Host, Surroundings};
 use super::image::Image;
 use crate::config::Config;
 
@@ -43,8 +43,13 @@ impl Podman {
     /// Checks what costs nothing: not root, Podman installed, a usable runtime directory. Starts no
     /// process.
     pub fn connect(config: &Config) -> Result<Self, PreflightError> {
-        let host = Host::look()?;
-        let program = host::find_program("podman").ok_or(PreflightError::NoPodman)?;
+        Self::connect_in(config, Surroundings::real())
+    }
+
+    /// The same on a host that need not be this one.
+    pub fn connect_in(config: &Config, around: Surroundings) -> Result<Self, PreflightError> {
+        let host = Host::look(around)?;
+        let program = host.around.find_program("podman").ok_or(PreflightError::NoPodman)?;
         if !mountable(&config.podman_root) {
             return Err(PreflightError::Path(config.podman_root.clone()));
         }
@@ -120,7 +125,7 @@ impl Podman {
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let host = &self.inner.host;
         // The programs that Podman looks for are in the system's directories.
-        let mut path = std::env::var_os("PATH").unwrap_or_default();
+        let mut path = host.around.path.clone();
         path.push(":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
         let mut env = vec![
             (OsString::from("HOME"), host.home.clone().into_os_string()),
@@ -162,9 +167,7 @@ impl Podman {
         let mut command = self.command(runtime);
         command.args(args);
         let verb = verb(&command);
-        command::finish(command, timeout)
-            .await
-            .map_err(|error| PodmanError::NotRun { verb, reason: error.to_string() })
+        command::finish(command, timeout).await.map_err(|error| not_run(verb, &error))
     }
 
     /// Runs one Podman verb that must succeed; its standard output.
@@ -180,9 +183,9 @@ impl Podman {
         let mut command = self.command(None);
         command.args(args);
         let verb = verb(&command);
-        let finished = command::finish(command, timeout).await.map_err(|error| {
-            PodmanError::NotRun { verb: verb.clone(), reason: error.to_string() }
-        })?;
+        let finished = command::finish(command, timeout)
+            .await
+            .map_err(|error| not_run(verb.clone(), &error))?;
         match finished.code {
             Some(0) => Ok(finished.stdout),
             code => Err(PodmanError::Failed {
@@ -194,14 +197,24 @@ impl Podman {
     }
 }
 
-/// The verb of a Podman command: the first word after the global flags, all of which take a value.
+fn not_run(verb: String, error: &ChildError) -> PodmanError {
+    match error {
+        ChildError::Timeout(after) => PodmanError::Hung { verb, seconds: after.as_secs() },
+        other => PodmanError::NotRun { verb, reason: other.to_string() },
+    }
+}
+
+/// The verb of a Podman command: the first word after the global flags, all of which take a value,
+/// after a `=` or as a word of its own.
 fn verb(command: &Command) -> String {
     let mut args = command.as_std().get_args();
     while let Some(arg) = args.next() {
         if !arg.as_encoded_bytes().starts_with(b"--") {
             return arg.to_string_lossy().into_owned();
         }
-        args.next();
+        if !arg.as_encoded_bytes().contains(&b'=') {
+            args.next();
+        }
     }
     String::new()
 }

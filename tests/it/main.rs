@@ -11,6 +11,7 @@ mod helper;
 mod keeping;
 mod model;
 mod notify;
+mod preflight;
 mod runs;
 mod sandbox;
 mod schedule;

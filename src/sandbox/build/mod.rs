@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::error::{PodmanError, PreflightError};
-use super::host::find_program;
 use super::image::{Image, KIND_LABEL, SKELETON};
 use super::podman::Podman;
 use super::preflight::judge_host;
@@ -63,7 +62,7 @@ pub async fn build(
     match recipe {
         Recipe::Base(reference) => from_base(podman, config, &reference, say).await?,
         Recipe::Skeleton => from_host(podman, config, say).await?,
-        Recipe::Best { python } => match find_program("mmdebstrap") {
+        Recipe::Best { python } => match podman.host().around.find_program("mmdebstrap") {
             Some(program) => packages::build(podman, config, &program, python, say).await?,
             None => {
                 say("mmdebstrap is not installed: falling back to a skeleton image");

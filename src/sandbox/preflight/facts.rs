@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::super::error::PreflightError;
+use super::super::error::{LimitsCause, PreflightError};
 use super::super::host::Cgroups;
 use crate::config::LimitsMode;
 
@@ -16,6 +16,8 @@ const OLDEST: (u32, u32) = (4, 3);
 pub(super) struct Setting<'a> {
     pub mode: LimitsMode,
     pub cgroups: Cgroups,
+    /// The user's systemd answers.
+    pub user_manager: bool,
     pub user: &'a str,
     /// fleet's Podman storage.
     pub root: &'a str,
@@ -62,9 +64,21 @@ pub(super) fn judge(info: &Value, setting: &Setting<'_>) -> Result<Facts, Prefli
         missing_limits: missing_limits(info, setting.cgroups),
     };
     if setting.mode == LimitsMode::Enforced && !facts.missing_limits.is_empty() {
-        return Err(PreflightError::Limits { limits: facts.missing_limits.join(", ") });
+        let limits = facts.missing_limits.join(", ");
+        let cause = limits_cause(setting.cgroups, setting.user_manager);
+        return Err(PreflightError::Limits { limits, cause });
     }
     Ok(facts)
+}
+
+/// Why a limit does not hold, if it does not.
+pub(super) fn limits_cause(cgroups: Cgroups, user_manager: bool) -> LimitsCause {
+    match (cgroups, user_manager) {
+        (Cgroups::Hybrid, _) => LimitsCause::Hybrid,
+        (Cgroups::Legacy, _) => LimitsCause::Legacy,
+        (Cgroups::Unified, false) => LimitsCause::NoUserManager,
+        (Cgroups::Unified, true) => LimitsCause::NotDelegated,
+    }
 }
 
 /// Limits whose controller is not delegated. Whether the others hold, only the probe tells.
@@ -126,7 +140,8 @@ mod tests {
     fn judged(change: impl FnOnce(&mut Value), mode: LimitsMode, cgroups: Cgroups) -> String {
         let mut info = info();
         change(&mut info);
-        let setting = Setting { mode, cgroups, user: "someone", root: "/state/podman" };
+        let setting =
+            Setting { mode, cgroups, user_manager: true, user: "someone", root: "/state/podman" };
         match judge(&info, &setting) {
             Ok(facts) => {
                 format!("{} {} {:?}", facts.podman_version, facts.runtime, facts.missing_limits)

@@ -2,6 +2,7 @@
 //! container reads back what holds. The result is kept for this boot.
 
 mod cache;
+mod complaint;
 mod facts;
 mod probe;
 
@@ -9,10 +10,10 @@ use serde_json::Value;
 
 pub use probe::is_limit;
 
-use super::error::{PodmanError, PreflightError};
-use super::host::{find_program, user_name};
+use super::error::{LimitsCause, PodmanError, PreflightError};
+use super::host::user_name;
 use super::image::Image;
-use super::podman::{PATIENCE, Podman};
+use super::podman::Podman;
 use super::report::{BEST_EFFORT, ENFORCED, SealReport};
 use super::seal::Holding;
 use super::seccomp;
@@ -38,7 +39,7 @@ pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, P
         }
         Err(error) => {
             judge_host(podman, config).await?;
-            Err(error.into())
+            Err(complaint::understood(podman, error))
         }
     }
 }
@@ -47,12 +48,20 @@ pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, P
 /// The seal itself must hold.
 pub async fn probe(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
     let config = Config { limits: LimitsMode::BestEffort, ..config.clone() };
-    match podman.image(&config.image).await? {
+    let image = podman.image(&config.image).await;
+    match image.map_err(|error| complaint::understood(podman, error))? {
         Some(image) => examine(podman, &config, &image).await,
         None => {
             judge_host(podman, &config).await?;
             Err(PreflightError::ImageMissing { image: config.image })
         }
+    }
+}
+
+impl Podman {
+    /// Why limits do not hold here, if they do not.
+    pub fn limits_cause(&self) -> LimitsCause {
+        facts::limits_cause(self.host().cgroups, self.host().systemd_bus.is_some())
     }
 }
 
@@ -67,6 +76,7 @@ pub(super) async fn judge_host(
     let setting = facts::Setting {
         mode: config.limits,
         cgroups: podman.host().cgroups,
+        user_manager: podman.host().systemd_bus.is_some(),
         user: &user,
         root: &root,
     };
@@ -74,16 +84,14 @@ pub(super) async fn judge_host(
 }
 
 async fn info(podman: &Podman) -> Result<Value, PreflightError> {
-    let stdout = match podman.output(["info", "--format", "json"], PATIENCE).await {
-        Ok(stdout) => stdout,
-        Err(error) if find_program(podman.runtime()).is_none() => {
-            let runtime = podman.runtime().to_owned();
-            return Err(PreflightError::Runtime { runtime, reason: error.to_string() });
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let patience = podman.host().around.patience;
+    let stdout = podman
+        .output(["info", "--format", "json"], patience)
+        .await
+        .map_err(|error| complaint::understood(podman, error))?;
     serde_json::from_slice(&stdout).map_err(|error| {
-        PodmanError::Output { verb: "info".to_owned(), reason: error.to_string() }.into()
+        let error = PodmanError::Output { verb: "info".to_owned(), reason: error.to_string() };
+        complaint::understood(podman, error)
     })
 }
 
@@ -95,8 +103,13 @@ async fn examine(
     let facts = judge_host(podman, config).await?;
     let filter = seccomp::install(&facts.profile, &config.state.sandbox_files())?;
     let holding = if facts.missing_limits.is_empty() { Holding::Cgroups } else { Holding::Rlimits };
-    let lines = probe::run(podman, image, &filter.path, holding).await?;
-    let limits = judge_lines(&lines, config.limits)?;
+    let lines = match probe::run(podman, image, &filter.path, holding).await {
+        Err(PreflightError::NoSwapLimit) if config.limits == LimitsMode::BestEffort => {
+            probe::run(podman, image, &filter.path, Holding::Rlimits).await?
+        }
+        read => read?,
+    };
+    let limits = judge_lines(&lines, config.limits, podman.limits_cause())?;
     Ok(SealReport {
         limits: limits.to_owned(),
         runtime: podman.runtime().to_owned(),
@@ -112,7 +125,11 @@ async fn examine(
 }
 
 /// Whether the lines suffice, and what that is called.
-fn judge_lines(lines: &[SealLine], mode: LimitsMode) -> Result<&'static str, PreflightError> {
+fn judge_lines(
+    lines: &[SealLine],
+    mode: LimitsMode,
+    cause: LimitsCause,
+) -> Result<&'static str, PreflightError> {
     let tell = |line: &&SealLine| {
         format!("{} is {:?} instead of {:?}", line.property, line.seen, line.wanted)
     };
@@ -127,7 +144,7 @@ fn judge_lines(lines: &[SealLine], mode: LimitsMode) -> Result<&'static str, Pre
         (false, LimitsMode::BestEffort) => Ok(BEST_EFFORT),
         (false, LimitsMode::Enforced) => {
             let limits = limits.iter().map(tell).collect::<Vec<_>>().join(", ");
-            Err(PreflightError::Limits { limits: format!("every limit ({limits})") })
+            Err(PreflightError::Limits { limits: format!("every limit ({limits})"), cause })
         }
     }
 }
@@ -141,7 +158,8 @@ mod tests {
     }
 
     fn judged(lines: &[SealLine], mode: LimitsMode) -> String {
-        judge_lines(lines, mode).map_or_else(|error| error.to_string(), str::to_owned)
+        judge_lines(lines, mode, LimitsCause::NoUserManager)
+            .map_or_else(|error| error.to_string(), str::to_owned)
     }
 
     #[test]

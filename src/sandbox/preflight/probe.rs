@@ -12,6 +12,7 @@ use super::super::podman::{Podman, random_hex};
 use super::super::seal::{Holding, Seal, seal_flags};
 use super::super::spec::ContainerLimits;
 use super::super::sweep::PROBE;
+use super::complaint;
 use crate::run::SealLine;
 
 const SCRIPT: &str = include_str!("probe.py");
@@ -77,12 +78,14 @@ pub(super) async fn run(
         Ok(finished) => finished,
         Err(error) => {
             podman.remove_container(&name).await?;
-            return Err(error.into());
+            return Err(complaint::understood(podman, error));
         }
     };
     if finished.code != Some(0) {
         let status = finished.code.unwrap_or(-1);
-        return Err(fail(format!("status {status}: {}", finished.stderr_tail())));
+        let stderr = finished.stderr_tail();
+        let told = complaint::of(podman, &stderr);
+        return Err(told.unwrap_or_else(|| fail(format!("status {status}: {stderr}"))));
     }
     lines(&finished.stdout).map_err(fail)
 }
