@@ -27,6 +27,7 @@ pub async fn run(input: AgentInput) -> AgentEnd {
 /// What the rounds of an attempt share. In its methods, `Err` is how the attempt ended.
 pub(super) struct Attempt {
     pub(super) model: ModelChoice,
+    pub(super) fallback: Option<ModelChoice>,
     pub(super) system: Arc<str>,
     pub(super) roster: Vec<NativeTool>,
     pub(super) offered: Arc<[ToolSpec]>,
@@ -57,6 +58,7 @@ impl Attempt {
     fn new(input: AgentInput) -> Self {
         Attempt {
             model: input.model,
+            fallback: input.fallback,
             system: input.system_prompt.into(),
             offered: offered(&input.tools),
             roster: input.tools,

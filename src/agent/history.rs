@@ -87,11 +87,30 @@ impl History {
         }
     }
 
+    /// Lets go of what another provider thought: it may not be sent to this one.
+    pub(super) fn forget_reasoning(&mut self) {
+        for message in &mut self.messages {
+            *message = without_reasoning(message);
+        }
+    }
+
     /// The messages, with `notice` after them for this request alone.
     pub(super) fn messages_with(&self, notice: Option<String>) -> Vec<Arc<Message>> {
         let mut messages = self.messages.clone();
         messages.extend(notice.map(|text| Arc::new(Message::User(text))));
         messages
+    }
+}
+
+/// The message without the provider's own reasoning.
+pub(super) fn without_reasoning(message: &Arc<Message>) -> Arc<Message> {
+    match &**message {
+        Message::Assistant { text, calls, reasoning: Some(_) } => Arc::new(Message::Assistant {
+            text: text.clone(),
+            calls: calls.clone(),
+            reasoning: None,
+        }),
+        _ => message.clone(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, Usage};
 use crate::sandbox::PendingSandbox;
 
-use super::EventSink;
+use super::{Breaker, EventSink};
 
 /// Prices per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct ModelChoice {
     /// The price is a guess: every cost computed from it is marked as estimated.
     pub price_is_estimate: bool,
     pub temperature: Option<f64>,
+    /// The provider's, shared by every run.
+    pub breaker: Breaker,
 }
 
 /// Ceilings; `None` is unlimited.
@@ -60,6 +62,8 @@ pub struct Completion {
 /// Everything the loop needs for one attempt.
 pub struct AgentInput {
     pub model: ModelChoice,
+    /// Takes over for the rest of the attempt when the model's provider fails.
+    pub fallback: Option<ModelChoice>,
     pub system_prompt: String,
     pub user_prompt: String,
     /// The roster, in the order in which it is offered.

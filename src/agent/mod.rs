@@ -3,6 +3,7 @@
 //! down one bounded, ordered channel.
 
 mod attempt;
+mod breaker;
 mod containment;
 mod dispatch;
 mod event_sink;
@@ -16,5 +17,6 @@ mod repeat_guard;
 mod request;
 
 pub use attempt::run;
+pub use breaker::Breaker;
 pub use event_sink::{EventSink, LogClosed, LogRequest};
 pub use input::{AgentEnd, AgentInput, Completion, Limits, ModelChoice, Price};

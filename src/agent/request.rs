@@ -35,17 +35,14 @@ impl Attempt {
         }
         self.ledger.begin_round()?;
         let notice = self.wind_down().await?;
-        let request = Request {
-            model: self.model.name.clone(),
-            system: self.system.clone(),
-            messages: self.history.messages_with(notice),
-            tools: self.offered.clone(),
-            temperature: self.model.temperature,
-            max_output_tokens: None,
-        };
+        let mut request = self.request(notice);
         let estimate = ledger::prompt_tokens(&request);
         let mut waits = BACKOFF.into_iter();
         loop {
+            if self.wait_for_breaker().await? {
+                request = self.request_again(&request);
+                waits = BACKOFF.into_iter();
+            }
             let error = match self.send(&request, estimate).await? {
                 Ok(turn) => return Ok(turn),
                 Err(error) => error,
@@ -57,13 +54,77 @@ impl Attempt {
             // A provider may ask for a longer wait, never for a shorter one.
             let wait = wait.map(|wait| error.retry_after.map_or(wait, |asked| asked.max(wait)));
             self.record_failure(&error, wait).await?;
-            let Some(wait) = wait else {
-                return Err(outcome(&error));
-            };
-            let clock = self.guard.clock.clone();
-            self.guard.or_drop(clock.sleep(wait)).await?;
+            match wait {
+                Some(wait) => {
+                    let clock = self.guard.clock.clone();
+                    self.guard.or_drop(clock.sleep(wait)).await?;
+                }
+                None if error.class == ModelErrorClass::Transient
+                    && self.switch_model("it failed again and again").await? =>
+                {
+                    request = self.request_again(&request);
+                    waits = BACKOFF.into_iter();
+                }
+                None => return Err(outcome(&error)),
+            }
             self.ledger.check_room()?;
         }
+    }
+
+    fn request(&self, notice: Option<String>) -> Request {
+        Request {
+            model: self.model.name.clone(),
+            system: self.system.clone(),
+            messages: self.history.messages_with(notice),
+            tools: self.offered.clone(),
+            temperature: self.model.temperature,
+            max_output_tokens: None,
+        }
+    }
+
+    /// The same request for the model that answers now: what one provider thought is nothing to
+    /// another.
+    fn request_again(&self, request: &Request) -> Request {
+        Request {
+            model: self.model.name.clone(),
+            messages: request.messages.iter().map(history::without_reasoning).collect(),
+            temperature: self.model.temperature,
+            ..request.clone()
+        }
+    }
+
+    /// Goes over to the fallback model for the rest of the attempt. False when there is none.
+    async fn switch_model(&mut self, why: &str) -> Result<bool, Outcome> {
+        let Some(fallback) = self.fallback.take() else { return Ok(false) };
+        let failed = std::mem::replace(&mut self.model, fallback);
+        self.history.forget_reasoning();
+        self.record(EventKind::ModelSwitched {
+            from: failed.display_name,
+            to: self.model.display_name.clone(),
+            reason: why.to_owned(),
+        })
+        .await?;
+        Ok(true)
+    }
+
+    /// Does not ask a provider that failed other requests in a row: goes over to the fallback model
+    /// (true), or waits.
+    async fn wait_for_breaker(&mut self) -> Result<bool, Outcome> {
+        let mut switched = false;
+        while let Some(until) = self.model.breaker.open_until(self.guard.clock.now()) {
+            if self.switch_model("its provider failed requests in a row").await? {
+                switched = true;
+                continue;
+            }
+            let message = format!(
+                "{} failed requests in a row, of other runs too: the next one waits until {until:.0}",
+                self.model.display_name
+            );
+            self.record(EventKind::Warned { message }).await?;
+            let clock = self.guard.clock.clone();
+            self.guard.or_drop(clock.sleep_until(until)).await?;
+        }
+        Ok(switched)
     }
 
     /// Sends the request once.
@@ -82,7 +143,11 @@ impl Attempt {
         self.flush().await?;
 
         let began = self.guard.clock.now();
-        match self.answered_or_ended(request).await {
+        let answered = self.answered_or_ended(request).await;
+        if let Ok(answered) = &answered {
+            self.tell_breaker(answered);
+        }
+        match answered {
             Ok(Ok(answer)) => self.keep_answer(answer, estimate, began).await.map(Ok),
             Ok(Err(error)) => {
                 if error.perhaps_billed {
@@ -95,6 +160,17 @@ impl Attempt {
                 self.ledger.charge(ledger::usage_of_unanswered(estimate, &self.model));
                 Err(outcome)
             }
+        }
+    }
+
+    fn tell_breaker(&self, answered: &Result<Answer, ModelError>) {
+        match answered {
+            Err(error) if error.class == ModelErrorClass::Transient => {
+                self.model.breaker.failed(self.guard.clock.now());
+            }
+            // A cut-off wait tells nothing.
+            Err(error) if error.class == ModelErrorClass::Cancelled => {}
+            Ok(_) | Err(_) => self.model.breaker.answered(),
         }
     }
 

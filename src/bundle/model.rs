@@ -63,6 +63,8 @@ pub struct Task {
     /// The text of the file that `system_prompt` names.
     pub system_prompt: Option<String>,
     pub model: ModelRef,
+    /// Answers when the model's provider fails.
+    pub fallback_model: Option<ModelRef>,
     pub temperature: Option<f64>,
     pub limits: TaskLimits,
     /// `workspace.repo`; absent: fleet keeps a private repository.

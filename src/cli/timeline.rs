@@ -78,6 +78,9 @@ impl Timeline {
                 let head = format!("round {round}: {model} failed ({class}), {next}");
                 (head, vec![visible(message).into_owned()])
             }
+            EventKind::ModelSwitched { from, to, reason } => {
+                alone(format!("{to} takes over from {from}: {reason}"))
+            }
             EventKind::ToolStarted { tool, .. } => alone(format!("{} runs", one_line(tool, 64))),
             EventKind::ToolFinished { tool, is_error, output, exit_code, duration_ms, .. } => {
                 let how = if *is_error { "failed" } else { "done" };

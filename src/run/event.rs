@@ -78,6 +78,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         effects: bool,
     },
+    /// Another model answers for the rest of the attempt.
+    ModelSwitched { from: String, to: String, reason: String },
     /// A tool's one result, as the model sees it.
     ToolFinished {
         call_id: String,

@@ -83,7 +83,7 @@ impl Context {
     ) -> Result<Arc<Self>, OpenError> {
         let holder = HolderLock::acquire(&config.state)?;
         holder::sweep_dead(&config.state);
-        let models = ModelFactory { clock: clock.clone(), redactor: redactor.clone() };
+        let models = ModelFactory::new(clock.clone(), redactor.clone());
         info!(holder.instance = %holder.holder().instance, state = %config.state.root().display(), "opened the state directory");
         let alarms = Alarms::default();
         Ok(Arc::new(Context {

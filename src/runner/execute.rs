@@ -14,6 +14,7 @@ use super::attached::Attached;
 use super::collect::{Collector, Work};
 use super::condition::{self, Verdict};
 use super::finish::{Ending, finish};
+use super::models::TaskModels;
 use super::prompt;
 use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, sla, workspace};
@@ -142,8 +143,9 @@ impl Attempt<'_> {
         self.clear_earlier_attempt().await?;
         let deadline = self.wall_deadline(task);
         let _wall = deadline.map(|deadline| self.watch_wall_time(deadline));
-        let model = self.context.models.make(self.bundle, task, self.served_faults().await?)?;
-        let model_name = model.display_name.clone();
+        let served_faults = self.served_faults().await?;
+        let models = self.context.models.of_task(self.bundle, task, served_faults)?;
+        let model_name = models.main.display_name.clone();
         let began = std::time::Instant::now();
         let checkout = workspace::create(self.context, task, self.claimed).await?;
         fault::point("after_worktree");
@@ -160,7 +162,7 @@ impl Attempt<'_> {
         let input = self.agent_input(
             task,
             checkout,
-            model,
+            models,
             rendered,
             deadline,
             sandbox.clone(),
@@ -286,14 +288,15 @@ impl Attempt<'_> {
         &self,
         task: &Task,
         checkout: &Checkout,
-        model: agent::ModelChoice,
+        models: TaskModels,
         rendered: prompt::Rendered,
         deadline: Option<Timestamp>,
         sandbox: PendingSandbox,
         events: EventSink,
     ) -> AgentInput {
         AgentInput {
-            model,
+            model: models.main,
+            fallback: models.fallback,
             system_prompt: rendered.system,
             user_prompt: rendered.user,
             tools: tools::roster(),

@@ -1,13 +1,14 @@
 //! From a task's model to something that answers: providers of the bundle, keys of the environment,
 //! recorded sessions.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use secrecy::SecretString;
 
 use super::script;
-use crate::agent::{ModelChoice, Price};
-use crate::bundle::{Bundle, HttpService, PriceEntry, ProviderKind, Task};
+use crate::agent::{Breaker, ModelChoice, Price};
+use crate::bundle::{Bundle, HttpService, ModelRef, PriceEntry, ProviderKind, Task};
 use crate::clock::Clock;
 use crate::model::{HttpModel, HttpSettings, Model, ScriptCursor, ScriptedModel, WireFormat};
 use crate::run::{NanoUsd, Outcome, OutcomeClass};
@@ -24,26 +25,54 @@ const CAUTIOUS_PRICE: Price = Price {
 /// Makes models for tasks.
 #[derive(Clone)]
 pub struct ModelFactory {
-    pub clock: Clock,
-    pub redactor: Redactor,
+    clock: Clock,
+    redactor: Redactor,
+    /// By provider.
+    breakers: Arc<Mutex<HashMap<String, Breaker>>>,
+}
+
+/// What answers a task.
+pub struct TaskModels {
+    pub main: ModelChoice,
+    pub fallback: Option<ModelChoice>,
 }
 
 impl ModelFactory {
-    /// The model that answers a task, or the outcome of a run that cannot have one. `served_faults` is
-    /// how many requests failed in the run's earlier attempts: a recorded fault counts per run.
-    pub fn make(
+    /// Keys that it reads from the environment are registered with `redactor`.
+    pub fn new(clock: Clock, redactor: Redactor) -> Self {
+        ModelFactory { clock, redactor, breakers: Arc::default() }
+    }
+
+    /// The models that answer a task.
+    pub fn of_task(
         &self,
         bundle: &Bundle,
         task: &Task,
         served_faults: u32,
+    ) -> Result<TaskModels, Outcome> {
+        let main = self.make(bundle, task, &task.model, served_faults)?;
+        let fallback = task.fallback_model.as_ref().filter(|model| **model != task.model);
+        let fallback = fallback.map(|model| self.make(bundle, task, model, 0)).transpose()?;
+        Ok(TaskModels { main, fallback })
+    }
+
+    /// A model that answers a task, or the outcome of a run that cannot have one. `served_faults` is
+    /// how many requests failed in the run's earlier attempts: a recorded fault counts per run.
+    fn make(
+        &self,
+        bundle: &Bundle,
+        task: &Task,
+        model: &ModelRef,
+        served_faults: u32,
     ) -> Result<ModelChoice, Outcome> {
-        let provider = bundle.providers.get(&task.model.provider).ok_or_else(|| {
+        let provider = bundle.providers.get(&model.provider).ok_or_else(|| {
             config(format!(
                 "task {} names the provider {:?}, which bundle {} does not have",
-                task.name, task.model.provider, bundle.commit
+                task.name, model.provider, bundle.commit
             ))
         })?;
-        let display_name = format!("{}/{}", task.model.provider, task.model.model);
+        let name = model.model.clone();
+        let display_name = format!("{}/{name}", model.provider);
         let model: Arc<dyn Model> = match &provider.kind {
             ProviderKind::Scripted => {
                 let script = task.script.as_deref().ok_or_else(|| {
@@ -70,12 +99,19 @@ impl ModelFactory {
         let (price, price_is_estimate) = price(bundle, &display_name, &provider.kind);
         Ok(ModelChoice {
             model,
-            name: task.model.model.clone(),
+            name,
             display_name,
             price,
             price_is_estimate,
             temperature: task.temperature,
+            breaker: self.breaker(&provider.name),
         })
+    }
+
+    /// The breaker that all runs of the provider share.
+    fn breaker(&self, provider: &str) -> Breaker {
+        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        breakers.entry(provider.to_owned()).or_default().clone()
     }
 
     fn key(&self, variable: Option<&str>, provider: &str) -> Result<Option<SecretString>, Outcome> {

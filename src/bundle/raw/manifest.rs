@@ -46,6 +46,8 @@ pub(crate) struct RawDefaults {
     pub(crate) persona: Option<String>,
     /// The model, as `provider/model` or a name that exactly one provider lists.
     pub(crate) model: Option<String>,
+    /// The model that takes over for the rest of an attempt when the other's provider fails.
+    pub(crate) fallback_model: Option<String>,
     /// Ceilings of a run.
     pub(crate) limits: Option<RawLimits>,
     /// Further attempts after failures that may be retried, at most 100. Default 0.

@@ -58,6 +58,8 @@ pub(crate) struct RawTask {
     pub(crate) system_prompt: Option<String>,
     /// The model, as `provider/model` or a name that exactly one provider lists.
     pub(crate) model: Option<String>,
+    /// The model that takes over for the rest of an attempt when the other's provider fails.
+    pub(crate) fallback_model: Option<String>,
     /// The sampling temperature, 0 to 2.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub(crate) temperature: Option<f64>,

@@ -65,6 +65,7 @@ pub(super) struct Manifest {
     /// The persona's name; looked up with the personas.
     pub(super) persona: Option<String>,
     pub(super) model: Given<ModelRef>,
+    pub(super) fallback_model: Given<ModelRef>,
     pub(super) limits: RawLimits,
     pub(super) max_retries: Option<u32>,
     pub(super) retry: RawRetryPolicy,
@@ -86,6 +87,7 @@ impl Manifest {
             jitter: None,
             persona: None,
             model: Given::Bad,
+            fallback_model: Given::Bad,
             limits: RawLimits::default(),
             max_retries: None,
             retry: RawRetryPolicy::default(),
@@ -195,6 +197,12 @@ fn with_defaults(
         ),
         jitter: check_jitter(defaults.jitter.as_ref(), &at.key("jitter"), document),
         model: check_model(defaults.model.as_deref(), &models, &at.key("model"), document),
+        fallback_model: check_model(
+            defaults.fallback_model.as_deref(),
+            &models,
+            &at.key("fallback_model"),
+            document,
+        ),
         persona: defaults.persona,
         max_retries: defaults.max_retries,
         name,

@@ -90,7 +90,11 @@ impl Context<'_> {
             check_schedule(name, keys, timezone.as_deref(), self.manifest.jitter, document);
         let persona = self.persona(raw.persona, document);
         let model = self.model(raw.model.as_deref(), persona.as_deref(), document);
-        let script = self.script(name, model.as_ref(), document);
+        let fallback_model = self.fallback_model(raw.fallback_model.as_deref(), document);
+        check_is_another(model.as_ref(), fallback_model.as_ref(), &raw.fallback_model, document);
+        let script = self.script(name, model.as_ref(), "model", document);
+        let script = script
+            .or_else(|| self.script(name, fallback_model.as_ref(), "fallback_model", document));
         let prompt = check_prompt_text(raw.prompt, document);
         let system_prompt = self.system_prompt(raw.system_prompt, document);
         let repo = raw.workspace.unwrap_or_default().repo;
@@ -116,6 +120,7 @@ impl Context<'_> {
             prompt: prompt?,
             system_prompt,
             model: model?,
+            fallback_model,
             temperature: raw.temperature,
             limits: resolve_limits(&limits, &self.manifest.limits),
             repo: repo.flatten(),
@@ -178,10 +183,23 @@ impl Context<'_> {
         }
     }
 
+    fn fallback_model(&self, own: Option<&str>, document: &Document<'_>) -> Option<ModelRef> {
+        let at = Path::root().key("fallback_model");
+        match check_model(own, &self.manifest.models, &at, document) {
+            Given::Good(model) => Some(model),
+            Given::Bad => None,
+            Given::Absent => match &self.manifest.fallback_model {
+                Given::Good(model) => Some(model.clone()),
+                Given::Bad | Given::Absent => None,
+            },
+        }
+    }
+
     fn script(
         &self,
         name: &str,
         model: Option<&ModelRef>,
+        key: &str,
         document: &Document<'_>,
     ) -> Option<Arc<crate::bundle::Script>> {
         let provider = self.manifest.models.provider(&model?.provider)?;
@@ -194,7 +212,7 @@ impl Context<'_> {
                 format!("provider {:?} is scripted, and there is no {file}", provider.name);
             let finding = Finding::error("missing-file", message)
                 .hint(format!("record a session in {file}, or choose another model"));
-            document.report_key(&Path::root().key("model"), finding);
+            document.report_key(&Path::root().key(key), finding);
         }
         self.scripts.valid.get(name).cloned()
     }
@@ -224,6 +242,24 @@ impl Context<'_> {
             return None;
         };
         text.clone()
+    }
+}
+
+/// A task's own fallback model must be another one. An inherited one may be the same: it is of no use
+/// to that task.
+fn check_is_another(
+    model: Option<&ModelRef>,
+    fallback: Option<&ModelRef>,
+    own: &Option<String>,
+    document: &Document<'_>,
+) {
+    if let (Some(model), Some(fallback), Some(name)) = (model, fallback, own)
+        && model == fallback
+    {
+        let message = format!("fallback_model {name:?} is the task's model");
+        let finding = Finding::error("useless-key", message)
+            .hint("name a model of another provider, or remove the key");
+        document.report_key(&Path::root().key("fallback_model"), finding);
     }
 }
 

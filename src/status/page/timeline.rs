@@ -318,6 +318,9 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             };
             Some(("bad", "Model failed", format!("{model}: {class}: {message}{next}")))
         }
+        EventKind::ModelSwitched { from, to, reason } => {
+            Some(("warning", "Model switched", format!("{to} takes over from {from}: {reason}")))
+        }
         EventKind::ArtifactPublished { artifact } => Some((
             "ok",
             "Artifact published",

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fleet::agent::{
-    AgentEnd, AgentInput, Completion, EventSink, Limits, LogRequest, ModelChoice, Price,
+    AgentEnd, AgentInput, Breaker, Completion, EventSink, Limits, LogRequest, ModelChoice, Price,
 };
 use fleet::clock::{Clock, SimulatedClock};
 use fleet::model::{
@@ -167,7 +167,9 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
             },
             price_is_estimate: false,
             temperature: None,
+            breaker: Breaker::default(),
         },
+        fallback: None,
         system_prompt: "system".to_owned(),
         user_prompt: "do it".to_owned(),
         tools: NativeTool::ALL.to_vec(),
@@ -201,6 +203,20 @@ pub struct Finished {
 }
 
 impl Bench {
+    /// Another model, which goes through `turns`; its requests are kept with those of the first.
+    pub fn another(&self, name: &str, turns: Vec<ScriptedTurn>) -> ModelChoice {
+        let script = ScriptTurns { turns, loop_from: None };
+        let clock = Clock::Simulated(self.clock.clone());
+        let model = ScriptedModel::new(name, Arc::new(script), ScriptCursor::default(), clock);
+        ModelChoice {
+            model: Arc::new(Listening { model, requests: self.requests.clone() }),
+            name: name.to_owned(),
+            display_name: format!("other/{name}"),
+            breaker: Breaker::default(),
+            ..self.input.model.clone()
+        }
+    }
+
     /// Runs the attempt to its end.
     pub async fn run(self) -> Finished {
         let Bench { sandbox, log, requests, input, logging, .. } = self;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::bench::{Bench, Finished, bench, bench_with, call, say};
 use crate::env::sandbox_double::never_starts;
 
-fn fault(status: u16, times: u32, retry_after: Option<Duration>) -> ScriptedTurn {
+pub(super) fn fault(status: u16, times: u32, retry_after: Option<Duration>) -> ScriptedTurn {
     let message = "no luck".to_owned();
     ScriptedTurn {
         fault: Some(ScriptedFault { status, message, retry_after, times }),
@@ -25,7 +25,7 @@ fn fault(status: u16, times: u32, retry_after: Option<Duration>) -> ScriptedTurn
 }
 
 /// Runs an attempt and moves the clock as far as each retry asks for.
-async fn run_through_retries(bench: Bench) -> (Finished, Vec<u64>) {
+pub(super) async fn run_through_retries(bench: Bench) -> (Finished, Vec<u64>) {
     let (clock, log) = (bench.clock.clone(), bench.log.clone());
     let mut running = tokio::spawn(bench.run());
     let mut waits = Vec::new();

@@ -4,6 +4,7 @@ mod bench;
 mod budget;
 mod calls;
 mod ends;
+mod fallback;
 mod finish;
 mod history;
 mod tools;

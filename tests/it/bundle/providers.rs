@@ -55,3 +55,39 @@ fn a_service_without_its_key_and_an_unknown_type_are_refused() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].starts_with("manifest.yaml:5:21 "), "{problems:?}");
 }
+
+#[test]
+fn a_fallback_model_is_inherited_and_is_another_one() {
+    let text = "version: 1\nname: test\nproviders: [{name: scripted, type: scripted}, {name: lab, \
+                type: ollama}]\ndefaults: {model: scripted/session, fallback_model: lab/second}\n";
+    let loaded = load_files(&[
+        ("manifest.yaml", text.as_bytes()),
+        ("tasks/a.yaml", b"prompt: x\n"),
+        ("tasks/b.yaml", b"prompt: x\nfallback_model: lab/third\n"),
+        ("scripted/a.yaml", b"turns: [{text: done}]\n"),
+        ("scripted/b.yaml", b"turns: [{text: done}]\n"),
+    ]);
+    let bundle = loaded.bundle.expect("a bundle");
+    let fallbacks: Vec<_> = bundle
+        .tasks
+        .values()
+        .map(|task| task.fallback_model.as_ref().map(|model| model.model.clone()))
+        .collect();
+    assert_eq!(fallbacks, [Some("second".to_owned()), Some("third".to_owned())]);
+
+    let task = |text: &str| {
+        check(&[
+            ("manifest.yaml", &manifest("")),
+            ("tasks/t.yaml", text),
+            ("scripted/t.yaml", "turns: [{text: done}]\n"),
+        ])
+    };
+    assert_eq!(
+        task("prompt: x\nmodel: scripted/a\nfallback_model: scripted/a\n"),
+        ["tasks/t.yaml:3:1 useless-key: fallback_model \"scripted/a\" is the task's model"]
+    );
+    assert_eq!(
+        task("prompt: x\nmodel: scripted/a\nfallback_model: nobody/a\n"),
+        ["tasks/t.yaml:3:17 unknown-provider: no provider is named \"nobody\""]
+    );
+}
