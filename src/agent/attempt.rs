@@ -14,8 +14,9 @@ use crate::tools::{self, ArtifactList, Plan};
 use super::guard::{Guard, log_closed};
 use super::history::History;
 use super::ledger::Ledger;
+use super::pressure::Pressure;
 use super::repeat_guard::RepeatGuard;
-use super::{AgentEnd, AgentInput, Completion, EventSink, ModelChoice};
+use super::{AgentEnd, AgentInput, Completion, ContextPolicy, EventSink, ModelChoice};
 
 /// Carries one attempt out. Every way through it ends in an outcome; dropping the future stops it.
 pub async fn run(input: AgentInput) -> AgentEnd {
@@ -32,6 +33,8 @@ pub(super) struct Attempt {
     pub(super) roster: Vec<NativeTool>,
     pub(super) offered: Arc<[ToolSpec]>,
     pub(super) history: History,
+    pub(super) context_policy: ContextPolicy,
+    pub(super) pressure: Pressure,
     pub(super) ledger: Ledger,
     pub(super) guard: Guard,
     pub(super) completion: Completion,
@@ -63,6 +66,8 @@ impl Attempt {
             offered: offered(&input.tools),
             roster: input.tools,
             history: History::starting_with(input.user_prompt),
+            context_policy: input.context,
+            pressure: Pressure::default(),
             ledger: Ledger::new(input.limits, input.spent_before),
             guard: Guard {
                 cancel: input.cancel,

@@ -2,6 +2,7 @@
 //! JSON objects, names are well-formed, and each call is followed by exactly one result.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -15,6 +16,18 @@ pub(super) struct History {
     messages: Vec<Arc<Message>>,
     seen_ids: HashSet<String>,
     made_ids: u64,
+    /// Messages after the first that a compaction put there: the summary and the plan.
+    preface: usize,
+    summary: Option<String>,
+}
+
+/// The older half of a history, to be replaced by a summary.
+#[derive(Debug)]
+pub(super) struct Cut {
+    /// The messages' places, what an earlier compaction left included.
+    pub(super) range: Range<usize>,
+    pub(super) dropped: Vec<Arc<Message>>,
+    pub(super) previous_summary: Option<String>,
 }
 
 impl History {
@@ -87,6 +100,42 @@ impl History {
         }
     }
 
+    /// The older half by size: whole exchanges from after the first message on. The last exchange
+    /// stays, unless it is alone and `even_the_last` is wanted. None when nothing can go.
+    pub(super) fn older_half(&self, even_the_last: bool) -> Option<Cut> {
+        let start = 1 + self.preface;
+        let units = units(self.messages.get(start..)?);
+        let sizes: Vec<usize> = units
+            .iter()
+            .map(|unit| unit.clone().map(|at| size(&self.messages[start + at])).sum())
+            .collect();
+        let total: usize = sizes.iter().sum();
+        let keepable = if even_the_last && units.len() == 1 { 0 } else { 1 };
+        let mut gone = 0;
+        let mut count = 0;
+        while count + keepable < units.len() && gone * 2 < total {
+            gone += sizes[count];
+            count += 1;
+        }
+        let end = start + units.get(count.checked_sub(1)?)?.end;
+        Some(Cut {
+            range: 1..end,
+            dropped: self.messages[start..end].to_vec(),
+            previous_summary: self.summary.clone(),
+        })
+    }
+
+    /// Puts a summary, and the plan where something of it is open, in the place of what was cut.
+    pub(super) fn replace(&mut self, cut: &Cut, summary: String, plan: Option<String>) {
+        self.summary = Some(summary.clone());
+        let preface: Vec<_> = std::iter::once(summary)
+            .chain(plan)
+            .map(|text| Arc::new(Message::User(text)))
+            .collect();
+        self.preface = preface.len();
+        self.messages.splice(cut.range.clone(), preface);
+    }
+
     /// Lets go of what another provider thought: it may not be sent to this one.
     pub(super) fn forget_reasoning(&mut self) {
         for message in &mut self.messages {
@@ -99,6 +148,28 @@ impl History {
         let mut messages = self.messages.clone();
         messages.extend(notice.map(|text| Arc::new(Message::User(text))));
         messages
+    }
+}
+
+/// Exchanges: an answer with the results of its calls is one, anything else is one by itself.
+fn units(messages: &[Arc<Message>]) -> Vec<Range<usize>> {
+    let mut units: Vec<Range<usize>> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        match (&**message, units.last_mut()) {
+            (Message::Tools(_), Some(unit)) => unit.end = at + 1,
+            _ => units.push(at..at + 1),
+        }
+    }
+    units
+}
+
+fn size(message: &Message) -> usize {
+    match message {
+        Message::User(text) => text.len(),
+        Message::Assistant { text, calls, .. } => {
+            text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
+        }
+        Message::Tools(results) => results.iter().map(|result| result.content.len()).sum(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, Usage};
 use crate::sandbox::PendingSandbox;
 
-use super::{Breaker, EventSink};
+use super::{Breaker, ContextPolicy, EventSink};
 
 /// Prices per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct ModelChoice {
     /// The price is a guess: every cost computed from it is marked as estimated.
     pub price_is_estimate: bool,
     pub temperature: Option<f64>,
+    /// The context window, by the provider's catalogue or the model's name.
+    pub window_tokens: u64,
     /// The provider's, shared by every run.
     pub breaker: Breaker,
 }
@@ -74,6 +76,7 @@ pub struct AgentInput {
     /// The share of a ceiling from which on the model is told to wrap up (default 0.8); 1 never tells.
     pub wind_down_fraction: f64,
     pub completion: Completion,
+    pub context: ContextPolicy,
     pub sandbox: PendingSandbox,
     pub workspace_path: String,
     /// The ceiling for one bash call or Python cell.

@@ -11,6 +11,7 @@ use crate::run::{EventKind, LoggedCall, Outcome, OutcomeClass};
 use crate::sandbox::{Sandbox, StartError};
 
 use super::attempt::Attempt;
+use super::pressure::Pressure;
 use super::{history, ledger};
 
 /// The waits before a request is sent again. After the last one fails, the attempt ends.
@@ -34,9 +35,10 @@ impl Attempt {
             self.keep_sandbox(started)?;
         }
         self.ledger.begin_round()?;
+        self.relieve_pressure().await?;
         let notice = self.wind_down().await?;
-        let mut request = self.request(notice);
-        let estimate = ledger::prompt_tokens(&request);
+        let mut request = self.request(notice.clone());
+        let mut estimate = ledger::prompt_tokens(&request);
         let mut waits = BACKOFF.into_iter();
         loop {
             if self.wait_for_breaker().await? {
@@ -54,6 +56,17 @@ impl Attempt {
             // A provider may ask for a longer wait, never for a shorter one.
             let wait = wait.map(|wait| error.retry_after.map_or(wait, |asked| asked.max(wait)));
             self.record_failure(&error, wait).await?;
+            if error.class == ModelErrorClass::ContextOverflow {
+                self.pressure.refused(&error, estimate);
+                if !self.recover_from_overflow().await? {
+                    return Err(outcome(&error));
+                }
+                request = self.request(notice.clone());
+                estimate = ledger::prompt_tokens(&request);
+                waits = BACKOFF.into_iter();
+                self.ledger.check_room()?;
+                continue;
+            }
             match wait {
                 Some(wait) => {
                     let clock = self.guard.clock.clone();
@@ -71,7 +84,8 @@ impl Attempt {
         }
     }
 
-    fn request(&self, notice: Option<String>) -> Request {
+    /// The next request, with `notice` in it alone.
+    pub(super) fn request(&self, notice: Option<String>) -> Request {
         Request {
             model: self.model.name.clone(),
             system: self.system.clone(),
@@ -98,6 +112,7 @@ impl Attempt {
         let Some(fallback) = self.fallback.take() else { return Ok(false) };
         let failed = std::mem::replace(&mut self.model, fallback);
         self.history.forget_reasoning();
+        self.pressure = Pressure::default();
         self.record(EventKind::ModelSwitched {
             from: failed.display_name,
             to: self.model.display_name.clone(),
@@ -138,6 +153,7 @@ impl Attempt {
             round: self.ledger.round(),
             messages: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
             estimated_tokens: estimate,
+            estimated_cost: ledger::usage_of_unanswered(estimate, &self.model).cost_nano_usd,
         })
         .await?;
         self.flush().await?;
@@ -182,6 +198,7 @@ impl Attempt {
     ) -> Result<Turn, Outcome> {
         let usage = ledger::usage_of(&answer, estimate, &self.model);
         self.ledger.charge(usage);
+        self.pressure.answered(answer.usage.map(|wire| wire.prompt_tokens), estimate);
         let calls = self.history.distinct_calls(&answer);
         self.record(EventKind::ModelAnswered {
             model: self.model.display_name.clone(),

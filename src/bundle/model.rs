@@ -65,6 +65,8 @@ pub struct Task {
     pub model: ModelRef,
     /// Answers when the model's provider fails.
     pub fallback_model: Option<ModelRef>,
+    /// Summarize the older half of a long conversation; absent: as the host says.
+    pub auto_compact: Option<bool>,
     pub temperature: Option<f64>,
     pub limits: TaskLimits,
     /// `workspace.repo`; absent: fleet keeps a private repository.

@@ -78,6 +78,21 @@ impl Timeline {
                 let head = format!("round {round}: {model} failed ({class}), {next}");
                 (head, vec![visible(message).into_owned()])
             }
+            EventKind::AuxRequested { purpose, model, estimated_tokens, .. } => {
+                alone(format!("{purpose}: asked {model} (about {estimated_tokens} tokens)"))
+            }
+            EventKind::AuxAnswered { purpose, usage, duration_ms, .. } => {
+                self.spent += *usage;
+                let total = dollars(self.spent.cost_nano_usd.as_usd());
+                alone(format!("{purpose}: ended after {}, {total} so far", duration(*duration_ms)))
+            }
+            EventKind::ContextPressure { tokens, window } => {
+                alone(format!("the context window fills up: {tokens} of {window} tokens"))
+            }
+            EventKind::ContextCompacted { reason, dropped_messages, summarized, .. } => {
+                let how = if *summarized { "summarized" } else { "left out without a summary" };
+                alone(format!("{dropped_messages} older messages {how} ({reason})"))
+            }
             EventKind::ModelSwitched { from, to, reason } => {
                 alone(format!("{to} takes over from {from}: {reason}"))
             }

@@ -50,6 +50,12 @@ pub struct Config {
     pub python_cell_timeout: Option<Duration>,
     /// FLEET_BUDGET_WINDDOWN_FRACTION, in (0, 1]. Default 0.8.
     pub budget_winddown_fraction: f64,
+    /// The share of a model's context window from which a warning is recorded.
+    pub context_warn_fraction: f64,
+    /// The share from which the conversation is compacted, for tasks with `auto_compact`.
+    pub context_compact_fraction: f64,
+    /// `auto_compact` of tasks that do not say.
+    pub auto_compact: bool,
     /// How long ended runs are kept; `None` = for ever. Default 90 days.
     pub retention: Option<Duration>,
     /// Runs of each task that are kept however old they are. Default 10.

@@ -146,6 +146,42 @@ pub(super) const KEYS: &[Key] = &[
         read_back: |config| config.budget_winddown_fraction.to_string(),
     },
     Key {
+        toml: "tasks.context_warn_threshold",
+        env: "FLEET_CONTEXT_PRESSURE_WARN_THRESHOLD",
+        default: "0.75",
+        meaning: "The share of a model's context window from which a run's log says that it fills up. \
+                  Out of range it follows the default.",
+        set: |config, text| {
+            let taken = value::share(text, 0.75)?;
+            Ok(put(&mut config.context_warn_fraction, taken))
+        },
+        read_back: |config| config.context_warn_fraction.to_string(),
+    },
+    Key {
+        toml: "tasks.context_compaction_threshold",
+        env: "FLEET_CONTEXT_COMPACTION_THRESHOLD",
+        default: "0.9",
+        meaning: "The share from which the conversation's older half is summarized, where auto_compact \
+                  is on. Out of range it follows the default.",
+        set: |config, text| {
+            let taken = value::share(text, 0.9)?;
+            Ok(put(&mut config.context_compact_fraction, taken))
+        },
+        read_back: |config| config.context_compact_fraction.to_string(),
+    },
+    Key {
+        toml: "tasks.auto_compact",
+        env: "FLEET_SCHEDULED_AUTO_COMPACT",
+        default: "0",
+        meaning: "1: conversations are compacted before a provider refuses them, in tasks that do not \
+                  set auto_compact. A refused prompt is compacted in any case.",
+        set: |config, text| {
+            config.auto_compact = value::switch(text)?;
+            Ok(None)
+        },
+        read_back: |config| u8::from(config.auto_compact).to_string(),
+    },
+    Key {
         toml: "retention.days",
         env: "FLEET_RETENTION_DAYS",
         default: "90",
@@ -202,6 +238,9 @@ pub(super) fn defaults(state: StateDir) -> Config {
         task_wall_timeout: None,
         python_cell_timeout: None,
         budget_winddown_fraction: 0.8,
+        context_warn_fraction: 0.75,
+        context_compact_fraction: 0.9,
+        auto_compact: false,
         retention: None,
         retention_keep_runs: 10,
         disk_min_free: 0,

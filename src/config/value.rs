@@ -68,6 +68,25 @@ pub(super) fn fraction(text: &str, default: f64) -> Result<Taken<f64>, &'static 
     })
 }
 
+/// A share of which anything out of (0, 1] is replaced by the default.
+pub(super) fn share(text: &str, default: f64) -> Result<Taken<f64>, &'static str> {
+    let value: f64 = text.parse().map_err(|_| "a number above 0 and at most 1")?;
+    Ok(if value > 0.0 && value <= 1.0 {
+        Taken::AsWritten(value)
+    } else {
+        Taken::Replaced(default, "must be above 0 and at most 1")
+    })
+}
+
+/// 1 or true, 0 or false.
+pub(super) fn switch(text: &str) -> Result<bool, &'static str> {
+    match text.trim() {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err("1 or 0"),
+    }
+}
+
 /// Whole days; zero means that there is no end.
 pub(super) fn days(text: &str) -> Result<Option<Duration>, &'static str> {
     const WANTED: &str = "a whole number of days up to 36500, or 0 for no end";

@@ -43,6 +43,24 @@ const OVERFLOW_WORDINGS: [&str; 15] = [
     "longer than the model's context length",
 ];
 
+/// What stands before the window in such refusals (OpenAI and vLLM; llama.cpp; others).
+const WINDOW_WORDINGS: [&str; 4] = [
+    "maximum context length is ",
+    "available context size (",
+    "context window of ",
+    "maximum prompt length is ",
+];
+
+/// The number that a text begins with, groups of digits joined.
+fn number(text: &str) -> Option<u64> {
+    let digits: String = text
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == ',')
+        .filter(char::is_ascii_digit)
+        .collect();
+    digits.parse().ok()
+}
+
 /// Codes for which sending the request again cannot help.
 const CONFIG_CODES: [&str; 10] = [
     "invalid_api_key",
@@ -72,6 +90,21 @@ impl Fault {
             _ if CONFIG_CODES.iter().any(|code| self.has_code(code)) => ModelErrorClass::Config,
             _ => ModelErrorClass::Transient,
         }
+    }
+
+    /// The context window that a refusal of a long prompt names.
+    pub(super) fn window_tokens(&self) -> Option<u64> {
+        if !self.is_overflow() {
+            return None;
+        }
+        let message = self.message.to_lowercase();
+        let after = WINDOW_WORDINGS.iter().find_map(|wording| {
+            let (_, rest) = message.split_once(wording)?;
+            number(rest)
+        });
+        // Anthropic: "prompt is too long: 210000 tokens > 200000 maximum".
+        let anthropic = || number(message.split_once("tokens > ")?.1);
+        after.or_else(anthropic).filter(|tokens| *tokens > 0)
     }
 
     fn has_code(&self, code: &str) -> bool {
@@ -120,6 +153,26 @@ mod tests {
         assert_eq!(fault(500, "server_error", llama), overflow);
         let bare = Fault { status: Some(400), bare: true, ..Fault::default() };
         assert_eq!(bare.class(), overflow);
+    }
+
+    #[test]
+    fn the_window_is_read_from_the_refusal() {
+        let window = |message: &str| {
+            let fault =
+                Fault { status: Some(400), message: message.to_owned(), ..Fault::default() };
+            fault.window_tokens()
+        };
+        assert_eq!(
+            window("This model's maximum context length is 8,192 tokens. However, you"),
+            Some(8192)
+        );
+        assert_eq!(window("prompt is too long: 210000 tokens > 200000 maximum"), Some(200_000));
+        assert_eq!(
+            window("request (9000 tokens) exceeds the available context size (4096 tokens)"),
+            Some(4096)
+        );
+        assert_eq!(window("prompt too long"), None);
+        assert_eq!(window("tokens > 5"), None);
     }
 
     #[test]

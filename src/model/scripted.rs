@@ -154,23 +154,24 @@ impl ScriptedModel {
             message: "the request was cancelled".to_owned(),
             retry_after: None,
             perhaps_billed: false,
+            window_tokens: None,
         }
     }
 
     fn fault(&self, fault: ScriptedFault) -> ModelError {
-        let class = Fault {
+        let told = Fault {
             status: Some(fault.status),
             codes: Vec::new(),
             message: fault.message.clone(),
             bare: fault.message.is_empty(),
-        }
-        .class();
+        };
         ModelError {
-            class,
+            class: told.class(),
             provider: self.provider.clone(),
             message: format!("status {}: {}", fault.status, fault.message),
             retry_after: fault.retry_after,
             perhaps_billed: false,
+            window_tokens: told.window_tokens(),
         }
     }
 }

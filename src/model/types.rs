@@ -150,6 +150,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// The provider had begun to answer, so it may charge for the request.
     pub perhaps_billed: bool,
+    /// The model's context window, where a refused prompt's error tells it.
+    pub window_tokens: Option<u64>,
 }
 
 /// A wire format that answers one request. It does not retry.

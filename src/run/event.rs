@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Artifact, AttemptNo, Outcome, Usage};
+use super::{Artifact, AttemptNo, NanoUsd, Outcome, Usage};
 
 /// One line of the session log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +51,15 @@ pub enum EventKind {
         goes_on: bool,
     },
     /// A request was sent to a model.
-    ModelRequested { model: String, round: u32, messages: u32, estimated_tokens: u64 },
+    ModelRequested {
+        model: String,
+        round: u32,
+        messages: u32,
+        estimated_tokens: u64,
+        /// What it costs if nobody says more: it counts where no answer was recorded.
+        #[serde(default)]
+        estimated_cost: NanoUsd,
+    },
     /// A model answered.
     ModelAnswered {
         model: String,
@@ -77,6 +85,20 @@ pub enum EventKind {
         /// The tool may have effects outside the worktree: without a result they are unknown.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         effects: bool,
+    },
+    /// A request beside the conversation: a summary.
+    AuxRequested { purpose: String, model: String, estimated_tokens: u64, estimated_cost: NanoUsd },
+    /// Its end; a failure that cost nothing has no usage.
+    AuxAnswered { purpose: String, model: String, usage: Usage, duration_ms: u64 },
+    /// The prompt fills much of the model's context window.
+    ContextPressure { tokens: u64, window: u64 },
+    /// The older half of the conversation became a summary; `reason` is `pressure` or `overflow`.
+    ContextCompacted {
+        reason: String,
+        dropped_messages: u32,
+        tokens_before: u64,
+        /// A model wrote the summary; else a line of fleet's own stands for it.
+        summarized: bool,
     },
     /// Another model answers for the rest of the attempt.
     ModelSwitched { from: String, to: String, reason: String },

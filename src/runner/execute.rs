@@ -18,7 +18,7 @@ use super::models::TaskModels;
 use super::prompt;
 use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, sla, workspace};
-use crate::agent::{self, AgentEnd, AgentInput, Completion, EventSink, Limits};
+use crate::agent::{self, AgentEnd, AgentInput, Completion, ContextPolicy, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
 use crate::fault;
 use crate::run::{
@@ -312,6 +312,11 @@ impl Attempt<'_> {
                 artifacts: task.completion.artifacts.clone(),
                 shell: task.completion.shell.clone(),
                 required_tools: task.completion.required_tools.clone(),
+            },
+            context: ContextPolicy {
+                warn_fraction: self.context.config.context_warn_fraction,
+                compact_fraction: self.context.config.context_compact_fraction,
+                auto_compact: task.auto_compact.unwrap_or(self.context.config.auto_compact),
             },
             sandbox,
             workspace_path: checkout.path.display().to_string(),

@@ -96,6 +96,7 @@ impl ModelFactory {
                 Arc::new(HttpModel::new(settings).map_err(|error| config(error.to_string()))?)
             }
         };
+        let window_tokens = provider.context_window_tokens.unwrap_or_else(|| window_of(&name));
         let (price, price_is_estimate) = price(bundle, &display_name, &provider.kind);
         Ok(ModelChoice {
             model,
@@ -104,6 +105,7 @@ impl ModelFactory {
             price,
             price_is_estimate,
             temperature: task.temperature,
+            window_tokens,
             breaker: self.breaker(&provider.name),
         })
     }
@@ -126,6 +128,34 @@ impl ModelFactory {
             ))),
         }
     }
+}
+
+/// Context windows by what a model's name holds, where the provider's entry names none. The first that
+/// fits counts.
+const WINDOWS: [(&str, u64); 14] = [
+    ("claude", 200_000),
+    ("gpt-5", 400_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4o", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4", 8_192),
+    ("gpt-3.5", 16_385),
+    ("gemini", 1_048_576),
+    ("grok", 131_072),
+    ("deepseek", 128_000),
+    ("mistral", 128_000),
+    ("llama", 128_000),
+    ("qwen", 131_072),
+    ("kimi", 131_072),
+];
+
+/// The window of a model that nobody knows.
+const USUAL_WINDOW: u64 = 128_000;
+
+fn window_of(model: &str) -> u64 {
+    let model = model.to_lowercase();
+    let known = WINDOWS.iter().find(|(part, _)| model.contains(part));
+    known.map_or(USUAL_WINDOW, |(_, tokens)| *tokens)
 }
 
 fn format(service: HttpService) -> WireFormat {

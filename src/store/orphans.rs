@@ -5,7 +5,8 @@ use rusqlite::{Connection, Row};
 use super::columns::{get_instant, get_small};
 use super::{Holder, OpenRun, Store, StoreError};
 use crate::run::{
-    AttemptNo, BootId, CommitId, Counters, Event, EventKind, FencingToken, RunId, TaskName, Usage,
+    AttemptNo, BootId, CommitId, Counters, Event, EventKind, FencingToken, NanoUsd, RunId,
+    TaskName, Usage,
 };
 
 impl Store {
@@ -79,14 +80,16 @@ fn spent(connection: &Connection, run: &RunId, attempt: AttemptNo) -> rusqlite::
     )?;
     let mut rows = query.query(rusqlite::params![run.as_str(), attempt])?;
     let mut usage = Usage::default();
-    let mut unanswered: Option<u64> = None;
+    let mut unanswered: Option<(u64, NanoUsd)> = None;
     while let Some(row) = rows.next()? {
         let event: Event = super::columns::get_json(row, "body")?;
         match event.kind {
-            EventKind::ModelRequested { estimated_tokens, .. } => {
-                unanswered = Some(estimated_tokens)
+            EventKind::ModelRequested { estimated_tokens, estimated_cost, .. }
+            | EventKind::AuxRequested { estimated_tokens, estimated_cost, .. } => {
+                unanswered = Some((estimated_tokens, estimated_cost));
             }
-            EventKind::ModelAnswered { usage: answered, .. } => {
+            EventKind::ModelAnswered { usage: answered, .. }
+            | EventKind::AuxAnswered { usage: answered, .. } => {
                 unanswered = None;
                 usage += answered;
             }
@@ -94,8 +97,8 @@ fn spent(connection: &Connection, run: &RunId, attempt: AttemptNo) -> rusqlite::
             _ => {}
         }
     }
-    if let Some(input_tokens) = unanswered {
-        usage += Usage { input_tokens, estimated: true, ..Usage::default() };
+    if let Some((input_tokens, cost_nano_usd)) = unanswered {
+        usage += Usage { input_tokens, cost_nano_usd, estimated: true, ..Usage::default() };
     }
     Ok(usage)
 }

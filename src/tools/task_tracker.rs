@@ -47,7 +47,8 @@ pub enum ItemStatus {
 }
 
 impl ItemStatus {
-    fn as_str(self) -> &'static str {
+    /// The name as the model writes it.
+    pub fn as_str(self) -> &'static str {
         match self {
             ItemStatus::Pending => "pending",
             ItemStatus::InProgress => "in_progress",

@@ -48,6 +48,9 @@ pub(crate) struct RawDefaults {
     pub(crate) model: Option<String>,
     /// The model that takes over for the rest of an attempt when the other's provider fails.
     pub(crate) fallback_model: Option<String>,
+    /// Summarize the older half of a conversation before it fills the model's context window. Default
+    /// false, or what the host's configuration says.
+    pub(crate) auto_compact: Option<bool>,
     /// Ceilings of a run.
     pub(crate) limits: Option<RawLimits>,
     /// Further attempts after failures that may be retried, at most 100. Default 0.

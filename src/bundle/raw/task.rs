@@ -60,6 +60,9 @@ pub(crate) struct RawTask {
     pub(crate) model: Option<String>,
     /// The model that takes over for the rest of an attempt when the other's provider fails.
     pub(crate) fallback_model: Option<String>,
+    /// Summarize the older half of a conversation before it fills the model's context window. Default
+    /// false, or what the host's configuration says.
+    pub(crate) auto_compact: Option<bool>,
     /// The sampling temperature, 0 to 2.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub(crate) temperature: Option<f64>,

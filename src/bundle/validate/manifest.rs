@@ -66,6 +66,7 @@ pub(super) struct Manifest {
     pub(super) persona: Option<String>,
     pub(super) model: Given<ModelRef>,
     pub(super) fallback_model: Given<ModelRef>,
+    pub(super) auto_compact: Option<bool>,
     pub(super) limits: RawLimits,
     pub(super) max_retries: Option<u32>,
     pub(super) retry: RawRetryPolicy,
@@ -88,6 +89,7 @@ impl Manifest {
             persona: None,
             model: Given::Bad,
             fallback_model: Given::Bad,
+            auto_compact: None,
             limits: RawLimits::default(),
             max_retries: None,
             retry: RawRetryPolicy::default(),
@@ -197,6 +199,7 @@ fn with_defaults(
         ),
         jitter: check_jitter(defaults.jitter.as_ref(), &at.key("jitter"), document),
         model: check_model(defaults.model.as_deref(), &models, &at.key("model"), document),
+        auto_compact: defaults.auto_compact,
         fallback_model: check_model(
             defaults.fallback_model.as_deref(),
             &models,

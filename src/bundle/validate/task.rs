@@ -121,6 +121,7 @@ impl Context<'_> {
             system_prompt,
             model: model?,
             fallback_model,
+            auto_compact: raw.auto_compact.or(self.manifest.auto_compact),
             temperature: raw.temperature,
             limits: resolve_limits(&limits, &self.manifest.limits),
             repo: repo.flatten(),

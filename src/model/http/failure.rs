@@ -78,6 +78,7 @@ impl Failures {
             None => format!("error inside the answer: {}", fault.message),
         };
         let mut failure = plain(class, &self.provider, self.safe(&message));
+        failure.window_tokens = fault.window_tokens();
         failure.perhaps_billed = class == ModelErrorClass::Transient;
         failure
     }
@@ -99,6 +100,7 @@ impl Failures {
         let message = self.safe(&format!("status {status}: {words}"));
         let mut failure = plain(fault.class(), &self.provider, message);
         failure.retry_after = retry_after;
+        failure.window_tokens = fault.window_tokens();
         failure
     }
 
@@ -218,6 +220,7 @@ fn plain(class: ModelErrorClass, provider: &str, message: String) -> ModelError 
         message,
         retry_after: None,
         perhaps_billed: false,
+        window_tokens: None,
     }
 }
 

@@ -41,13 +41,24 @@ pub(in crate::model) fn encode(request: &Request, dialect: Dialect) -> Vec<u8> {
 
 fn push_message(message: &Message, messages: &mut Vec<Value>) {
     match message {
-        Message::User(text) => messages.push(json!({"role": "user", "content": text})),
+        Message::User(text) => push_user(text, messages),
         Message::Assistant { text, calls, reasoning } => {
             messages.push(assistant(text, calls, reasoning.as_ref()));
         }
         Message::Tools(results) => messages.extend(results.iter().map(|result| {
             json!({"role": "tool", "tool_call_id": result.call_id, "content": result.content})
         })),
+    }
+}
+
+/// What a user says in a row is one message: some servers' templates refuse two.
+fn push_user(text: &str, messages: &mut Vec<Value>) {
+    match messages.last_mut() {
+        Some(last) if last["role"] == "user" => {
+            let before = last["content"].as_str().unwrap_or_default();
+            last["content"] = format!("{before}\n\n{text}").into();
+        }
+        _ => messages.push(json!({"role": "user", "content": text})),
     }
 }
 

@@ -155,6 +155,7 @@ fn requested(round: u32) -> Event {
         round,
         messages: round,
         estimated_tokens: 900,
+        estimated_cost: Default::default(),
     })
 }
 

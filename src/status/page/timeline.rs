@@ -157,6 +157,9 @@ impl Building {
                 }
             }
             other => {
+                if let EventKind::AuxAnswered { usage, .. } = other {
+                    *spent += usage.cost_nano_usd;
+                }
                 if let Some((tone, title, text)) = note_of(other, words) {
                     self.note(event.at, tone, title, text);
                 }
@@ -317,6 +320,23 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
                 None => String::new(),
             };
             Some(("bad", "Model failed", format!("{model}: {class}: {message}{next}")))
+        }
+        EventKind::AuxRequested { .. } => None,
+        EventKind::AuxAnswered { purpose, model, usage, .. } => Some((
+            "plain",
+            "Asked aside",
+            format!("{purpose}: {model}, {}", words::usd(usage.cost_nano_usd.as_usd())),
+        )),
+        EventKind::ContextPressure { tokens, window } => {
+            Some(("warning", "Context window fills up", format!("{tokens} of {window} tokens")))
+        }
+        EventKind::ContextCompacted { reason, dropped_messages, summarized, .. } => {
+            let how = if *summarized { "summarized" } else { "left out without a summary" };
+            Some((
+                "warning",
+                "Conversation compacted",
+                format!("{dropped_messages} older messages {how} ({reason})"),
+            ))
         }
         EventKind::ModelSwitched { from, to, reason } => {
             Some(("warning", "Model switched", format!("{to} takes over from {from}: {reason}")))

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fleet::agent::{
-    AgentEnd, AgentInput, Breaker, Completion, EventSink, Limits, LogRequest, ModelChoice, Price,
+    AgentEnd, AgentInput, Breaker, Completion, ContextPolicy, EventSink, Limits, LogRequest,
+    ModelChoice, Price,
 };
 use fleet::clock::{Clock, SimulatedClock};
 use fleet::model::{
@@ -167,6 +168,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
             },
             price_is_estimate: false,
             temperature: None,
+            window_tokens: 1_000_000,
             breaker: Breaker::default(),
         },
         fallback: None,
@@ -182,6 +184,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
         spent_before: Usage::default(),
         wind_down_fraction: 0.8,
         completion: Completion::default(),
+        context: ContextPolicy { warn_fraction: 0.75, compact_fraction: 0.9, auto_compact: false },
         sandbox: sandbox.started(),
         workspace_path: "/w".to_owned(),
         tool_timeout: Duration::from_secs(60),

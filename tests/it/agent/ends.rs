@@ -166,6 +166,7 @@ impl Model for CutOnce {
                 message: "cut".to_owned(),
                 retry_after: None,
                 perhaps_billed: true,
+                window_tokens: None,
             })
         } else {
             Ok(Answer {

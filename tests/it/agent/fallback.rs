@@ -34,6 +34,7 @@ impl Model for ThinksAndFails {
                 message: "busy".to_owned(),
                 retry_after: None,
                 perhaps_billed: false,
+                window_tokens: None,
             })
         } else {
             Ok(Answer {

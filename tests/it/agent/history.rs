@@ -32,7 +32,7 @@ fn any_call() -> impl Strategy<Value = ScriptedCall> {
     (id, name, arguments).prop_map(|(id, name, arguments)| ScriptedCall { id, name, arguments })
 }
 
-fn any_turn() -> impl Strategy<Value = ScriptedTurn> {
+pub(super) fn any_turn() -> impl Strategy<Value = ScriptedTurn> {
     let stop = prop_oneof![
         3 => Just(None),
         1 => Just(Some(StopReason::Length)),
@@ -51,7 +51,7 @@ fn any_turn() -> impl Strategy<Value = ScriptedTurn> {
 }
 
 /// Panics unless each call is followed by its one result, ids are distinct and arguments are objects.
-fn check(request: &Request) {
+pub(super) fn check(request: &Request) {
     let mut ids = HashSet::new();
     let mut messages = request.messages.iter().peekable();
     while let Some(message) = messages.next() {

@@ -3,6 +3,7 @@
 mod bench;
 mod budget;
 mod calls;
+mod compaction;
 mod ends;
 mod fallback;
 mod finish;

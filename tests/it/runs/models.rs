@@ -1,13 +1,17 @@
 //! Runs over each wire format: the same loop, whatever the provider speaks.
 
-use serde_json::json;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::env::model_server::{ModelServer, streams_events};
+use serde_json::{Value, json};
+
+use crate::env::model_server::{
+    ModelServer, Reply, refuses, streams_call, streams_events, streams_text,
+};
 use crate::env::world::World;
 
 #[test]
 fn a_run_over_messages_calls_tools_and_counts_what_it_cost() {
-    let call = |id: &str, tool: &str, input: serde_json::Value| {
+    let call = |id: &str, tool: &str, input: Value| {
         streams_events(&[
             json!({"type": "message_start", "message": {"usage": {
                 "input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 1
@@ -52,4 +56,63 @@ fn a_run_over_messages_calls_tools_and_counts_what_it_cost() {
     let results = &server.asked()[2].body["messages"];
     assert_eq!(results[2]["content"][0]["tool_use_id"], "a", "{results:#}");
     assert_eq!(results[4]["content"][0]["type"], "tool_result", "{results:#}");
+}
+
+/// The same answer to a prompt that filled nearly all of a window of 1,000 tokens.
+fn crowded(reply: Reply) -> Reply {
+    match reply {
+        Reply::Stream { events, end } => {
+            let counted =
+                |event: String| event.replace("\"prompt_tokens\":100", "\"prompt_tokens\":950");
+            Reply::Stream { events: events.into_iter().map(counted).collect(), end }
+        }
+        other => other,
+    }
+}
+
+/// The reasons of the compactions of a run of five steps, the fourth of which may be refused.
+fn compactions(auto_compact: bool, refused: bool) -> Vec<String> {
+    let step = AtomicU32::new(0);
+    let server = ModelServer::answering(move |asked| {
+        if asked.body.to_string().contains("You summarize") {
+            return Some(streams_text("Goal\n  say hello"));
+        }
+        Some(crowded(match step.fetch_add(1, Ordering::Relaxed) {
+            0..3 => streams_call("", "bash", r#"{"command":"echo hello > out.txt"}"#),
+            3 if refused => {
+                refuses(400, json!({"code": "context_length_exceeded", "message": "too long"}))
+            }
+            3 | 4 => streams_call("", "publish_artifact", r#"{"path":"out.txt"}"#),
+            _ => streams_text("done"),
+        }))
+    });
+    let manifest = format!(
+        "version: 1\nname: long\ndefaults: {{model: lab/m}}\nproviders:\n  - {{name: lab, type: openai, base_url: '{}', context_window_tokens: 1000}}\n",
+        server.base_url()
+    );
+    let task = format!(
+        "prompt: Say hello.\ncompletion: {{artifacts: [out.txt]}}\nauto_compact: {auto_compact}\n"
+    );
+    let world = World::new(&[("manifest.yaml", &manifest), ("tasks/long.yaml", &task)]);
+    let run = world.run_task("long");
+    assert_eq!(run["state"], "success", "{run:#}");
+    let id = run["run_id"].as_str().expect("an id");
+    let logs = world.ok(&["runs", "logs", id, "--json"]);
+    logs.lines()
+        .map(|line| -> Value { serde_json::from_str(line).expect("a line of JSON") })
+        .filter(|event| event["type"] == "context_compacted")
+        .map(|event| event["reason"].as_str().expect("a reason").to_owned())
+        .collect()
+}
+
+#[test]
+fn a_refused_prompt_is_compacted_and_the_run_succeeds() {
+    assert_eq!(compactions(false, true), ["overflow"]);
+}
+
+#[test]
+fn a_task_with_auto_compact_makes_room_before_the_provider_refuses() {
+    // Every round with two exchanges or more makes room first.
+    let seen = compactions(true, false);
+    assert!(!seen.is_empty() && seen.iter().all(|reason| reason == "pressure"), "{seen:?}");
 }

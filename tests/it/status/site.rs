@@ -273,6 +273,7 @@ fn log(start: Timestamp) -> Vec<Event> {
             round: 2,
             messages: 6,
             estimated_tokens: 1600,
+            estimated_cost: NanoUsd(0),
         },
     ];
     (0..).zip(kinds).map(|(step, kind)| event(start, step, kind)).collect()
