@@ -49,9 +49,9 @@ pub(super) const KEYS: &[Key] = &[
         toml: "sandbox.runtime",
         env: "FLEET_SANDBOX_RUNTIME",
         default: "(Podman's, or runc on hybrid cgroups)",
-        meaning: "The OCI runtime: crun, runc, kata or libkrun. A bundle's sandbox.runtime wins.",
+        meaning: "The OCI runtime: crun, runc, runsc, kata or libkrun. A bundle's sandbox.runtime wins.",
         set: |config, text| {
-            config.runtime = Some(not_empty(text, "the name of an OCI runtime")?);
+            config.runtime = Some(value::runtime(text)?);
             Ok(None)
         },
         read_back: |_| String::new(),

@@ -40,6 +40,14 @@ pub(super) fn limits(text: &str) -> Result<LimitsMode, &'static str> {
     }
 }
 
+/// An OCI runtime that the sandbox knows: no other holds the seal.
+pub(super) fn runtime(text: &str) -> Result<String, &'static str> {
+    match text {
+        "crun" | "runc" | "runsc" | "kata" | "libkrun" => Ok(text.to_owned()),
+        _ => Err("crun, runc, runsc, kata or libkrun"),
+    }
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "an IP address with a port such as 127.0.0.1:8707")
 }

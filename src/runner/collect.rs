@@ -90,10 +90,11 @@ impl Collector<'_> {
     /// it or its helper ended.
     async fn salvager(&self) -> Result<Arc<dyn Sandbox>, String> {
         self.context.podman.remove_run(self.run).await.map_err(|error| error.to_string())?;
-        let sandbox =
-            PodmanSandbox::start(&self.context.podman, &self.context.seal, self.spec.clone())
-                .await
-                .map_err(|error| format!("no container to salvage the work: {error}"))?;
+        let failed = |error| format!("no container to salvage the work: {error}");
+        let seal =
+            self.context.seal_to_start(self.spec.runtime.as_deref()).await.map_err(failed)?;
+        let sandbox = PodmanSandbox::start(&self.context.podman, &seal, self.spec.clone());
+        let sandbox = sandbox.await.map_err(failed)?;
         Ok(Arc::new(sandbox))
     }
 

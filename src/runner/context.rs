@@ -10,6 +10,7 @@ use super::file_system::{self, NetworkFileSystem};
 use super::holder::{self, HolderError, HolderLock};
 use super::lease;
 use super::models::ModelFactory;
+use super::seals::Seals;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
 use crate::run::{Alarms, RunId};
@@ -26,6 +27,8 @@ pub struct Context {
     pub models: ModelFactory,
     pub podman: Podman,
     pub seal: SealReport,
+    /// Under other OCI runtimes, which bundles name.
+    pub(super) seals: Seals,
     pub holder: HolderLock,
     pub executor: Executor,
     /// What is wrong with the host, for the page and before claims.
@@ -94,6 +97,7 @@ impl Context {
             models,
             podman,
             seal,
+            seals: Seals::default(),
             holder,
             executor,
             alarms,

@@ -254,6 +254,11 @@ impl Attempt<'_> {
     }
 
     async fn record_facts(&self, checkout: &Checkout, model: String) -> Result<(), Outcome> {
+        let seal = self.context.seal_under(self.bundle.sandbox.runtime.as_deref()).await;
+        let seal = seal.map_err(|error| {
+            let reason = format!("no sandbox: {}", crate::runner::with_causes(&error));
+            Outcome::failed(OutcomeClass::Config, reason)
+        })?;
         let facts = AttemptFacts {
             bundle_commit: Some(self.bundle.commit.clone()),
             repo: Some(checkout.repo_root.display().to_string()),
@@ -262,8 +267,8 @@ impl Attempt<'_> {
             base_commit: Some(checkout.base_commit.clone()),
             container: None,
             model: Some(model),
-            limits: Some(self.context.seal.limits.clone()),
-            seal: serde_json::to_value(&self.context.seal).ok(),
+            limits: Some(seal.limits.clone()),
+            seal: serde_json::to_value(&seal).ok(),
         };
         let stored = self
             .context

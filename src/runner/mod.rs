@@ -27,6 +27,7 @@ mod prompt;
 mod recover;
 mod retention;
 mod script;
+mod seals;
 mod serve_lock;
 mod service;
 mod session_log;

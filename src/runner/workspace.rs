@@ -126,13 +126,14 @@ pub fn start(context: &Arc<Context>, spec: SandboxSpec, events: EventSink) -> Pe
     let context = context.clone();
     let begun = tokio::spawn(async move {
         let began = Instant::now();
-        let sandbox = PodmanSandbox::start(&context.podman, &context.seal, spec).await?;
+        let seal = context.seal_to_start(spec.runtime.as_deref()).await?;
+        let sandbox = PodmanSandbox::start(&context.podman, &seal, spec).await?;
         fault::point("after_container_start");
         let ready = EventKind::SandboxReady {
             container: sandbox.container().to_owned(),
-            image_id: context.seal.image_id.clone(),
-            runtime: context.seal.runtime.clone(),
-            limits: context.seal.limits.clone(),
+            image_id: seal.image_id,
+            runtime: seal.runtime,
+            limits: seal.limits,
             duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         // A closed log ends the run by itself.

@@ -77,13 +77,30 @@ impl Drop for Door {
     }
 }
 
+/// Who may knock: this user, and under gVisor, whose file server connects in the sandbox's place,
+/// this user's subordinate ids.
+#[derive(Clone, Debug)]
+pub(super) struct Peers {
+    pub uid: u32,
+    /// (first, how many)
+    pub subordinate: Vec<(u32, u32)>,
+}
+
+impl Peers {
+    fn include(&self, uid: u32) -> bool {
+        let among =
+            |(first, count): &(u32, u32)| uid.checked_sub(*first).is_some_and(|i| i < *count);
+        uid == self.uid || self.subordinate.iter().any(among)
+    }
+}
+
 impl OpenDoor {
     /// Waits for the helper and shuts the door behind it. Peers of another user, or without the
     /// token, are turned away and the wait goes on.
     pub async fn admit(
         &self,
         door: &Door,
-        uid: u32,
+        peers: &Peers,
         workspace: &str,
     ) -> Result<UnixStream, String> {
         loop {
@@ -92,7 +109,7 @@ impl OpenDoor {
                 .accept()
                 .await
                 .map_err(|error| format!("cannot accept the helper's connection: {error}"))?;
-            let same_user = stream.peer_cred().is_ok_and(|peer| peer.uid() == uid);
+            let same_user = stream.peer_cred().is_ok_and(|peer| peers.include(peer.uid()));
             if !same_user {
                 continue;
             }
@@ -135,8 +152,15 @@ mod tests {
         }
     }
 
-    fn uid() -> u32 {
-        rustix::process::geteuid().as_raw()
+    fn peers() -> Peers {
+        Peers { uid: rustix::process::geteuid().as_raw(), subordinate: Vec::new() }
+    }
+
+    #[test]
+    fn only_this_user_and_its_subordinate_ids_may_knock() {
+        let peers = Peers { uid: 1001, subordinate: vec![(100_000, 65_536)] };
+        let seen = [0, 1000, 1001, 99_999, 100_000, 165_535, 165_536].map(|uid| peers.include(uid));
+        assert_eq!(seen, [false, false, true, false, true, true, false]);
     }
 
     #[tokio::test]
@@ -150,7 +174,7 @@ mod tests {
             (wrong, welcome)
         };
         let admitting = async {
-            let admitted = open.admit(&door, uid(), "/w").await;
+            let admitted = open.admit(&door, &peers(), "/w").await;
             drop(open);
             admitted
         };

@@ -92,6 +92,21 @@ pub enum PreflightError {
     )]
     Runtime { runtime: String, reason: String },
     #[error(
+        "the OCI runtime {runtime} cannot be used as it was built ({reason}): install {wanted}"
+    )]
+    RuntimeBuild { runtime: &'static str, reason: String, wanted: &'static str },
+    #[error(
+        "the OCI runtime {runtime} needs the kernel's virtual machines ({reason}): turn \
+         virtualization on in the firmware, load kvm_intel or kvm_amd, and as root run `usermod \
+         --append --groups kvm {user}`; fleet takes no shared-kernel container in its place"
+    )]
+    NoKvm { runtime: &'static str, reason: String, user: String },
+    #[error(
+        "the OCI runtime {runtime} does not carry the socket through which fleet speaks to a sandbox \
+         (inside, connecting is {seen}): use crun, runc or runsc"
+    )]
+    NoSocket { runtime: String, seen: String },
+    #[error(
         "the OCI runtime crun starts nothing on this host's hybrid cgroups: remove sandbox.runtime \
          from fleet.toml and FLEET_SANDBOX_RUNTIME, so that fleet takes runc (package runc), or boot \
          with the kernel parameter systemd.unified_cgroup_hierarchy=1"
@@ -142,6 +157,8 @@ pub enum LimitsCause {
     NoUserManager,
     /// The user manager runs, but does not delegate the controller.
     NotDelegated,
+    /// gVisor without root uses no control group.
+    Gvisor,
 }
 
 impl std::fmt::Display for LimitsCause {
@@ -164,6 +181,10 @@ impl std::fmt::Display for LimitsCause {
                  `[Service]\\nDelegate=cpu cpuset io memory pids` into \
                  /etc/systemd/system/user@.service.d/delegate.conf, run `systemctl daemon-reload` \
                  and boot"
+            }
+            LimitsCause::Gvisor => {
+                "the OCI runtime runsc uses no control groups without root: take crun or runc where \
+                 limits must hold"
             }
         })
     }
@@ -212,6 +233,9 @@ impl PreflightError {
             PreflightError::NoSeccomp => "no-seccomp",
             PreflightError::SeccompProfile { .. } => "seccomp-profile",
             PreflightError::Runtime { .. } => "runtime",
+            PreflightError::RuntimeBuild { .. } => "runtime-build",
+            PreflightError::NoKvm { .. } => "no-kvm",
+            PreflightError::NoSocket { .. } => "no-socket",
             PreflightError::CrunOnHybrid => "crun-on-hybrid",
             PreflightError::CgroupsDisabled { .. } => "cgroups-disabled",
             PreflightError::NoSwapLimit => "no-swap-limit",
@@ -222,6 +246,7 @@ impl PreflightError {
                 LimitsCause::Legacy => "limits-v1",
                 LimitsCause::NoUserManager => "limits-no-user-manager",
                 LimitsCause::NotDelegated => "limits-not-delegated",
+                LimitsCause::Gvisor => "limits-runsc",
             },
             PreflightError::Probe { .. } => "probe",
             PreflightError::Seal { .. } => "seal",

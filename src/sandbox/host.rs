@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::PreflightError;
+use super::runtime::Runtime;
 
 /// How the kernel's control groups are mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,10 @@ impl Cgroups {
     }
 
     /// The OCI runtime that works there: crun refuses a hybrid tree.
-    pub fn default_runtime(self) -> &'static str {
+    pub fn default_runtime(self) -> Runtime {
         match self {
-            Cgroups::Hybrid => "runc",
-            Cgroups::Unified | Cgroups::Legacy => "crun",
+            Cgroups::Hybrid => Runtime::Runc,
+            Cgroups::Unified | Cgroups::Legacy => Runtime::Crun,
         }
     }
 }
@@ -78,6 +79,13 @@ impl Surroundings {
             .filter(|dir| dir.is_absolute())
             .map(|dir| dir.join(name))
             .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
+    }
+
+    /// Whether this process may use the kernel's virtual machines.
+    pub(super) fn kvm(&self) -> Result<(), String> {
+        let device = self.file("/dev/kvm");
+        let opened = std::fs::OpenOptions::new().read(true).write(true).open(&device);
+        opened.map(drop).map_err(|error| format!("{}: {error}", device.display()))
     }
 }
 
@@ -191,10 +199,8 @@ mod tests {
         let v1 = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n";
         let v2 = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n";
         let seen = [v1.to_owned(), v2.to_owned(), format!("{v1}{v2}")]
-            .map(|mounts| Cgroups::of_mounts(&mounts))
-            .map(|cgroups| (cgroups, cgroups.default_runtime()));
-        let want =
-            [(Cgroups::Legacy, "crun"), (Cgroups::Unified, "crun"), (Cgroups::Hybrid, "runc")];
+            .map(|mounts| Cgroups::of_mounts(&mounts).default_runtime());
+        let want = [Runtime::Crun, Runtime::Crun, Runtime::Runc];
         assert_eq!(seen, want);
     }
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 
 use super::call::StartError;
-use super::door::{Door, OpenDoor};
+use super::door::{Door, OpenDoor, Peers};
 use super::helper;
 use super::image::Image;
 use super::podman::{Podman, mountable, random_hex};
 use super::report::SealReport;
+use super::runtime::Runtime;
 use super::seal::{self, Seal};
 use super::spec::SandboxSpec;
 
@@ -52,7 +53,8 @@ pub(super) async fn launch(
     let (door, open) = Door::make(podman.run_dir(), &owner).map_err(transient)?;
     let args = run_args(podman, report, spec, &image, &name, &door);
     let started = Started { podman: podman.clone(), name: Some(name) };
-    let message = match bring_up(podman, spec, &args, &door, &open).await {
+    let peers = Peers { uid: podman.host().uid, subordinate: report.speakers.clone() };
+    let message = match bring_up(podman, spec, &args, &door, &open, &peers).await {
         Ok(stream) => return Ok(Launched { name: started.keep(), stream, door }),
         Err(Failed::Podman(message)) => message,
         Err(Failed::Vanished) => last_words(podman, spec, &args).await,
@@ -83,8 +85,19 @@ fn check_runtime(report: &SealReport, spec: &SandboxSpec) -> Result<(), StartErr
              \"{runtime}\"` in fleet.toml",
             report.runtime
         ))),
+        _ if spec.git.is_some() && Runtime::named(&report.runtime).is_some_and(lacks_overlays) => {
+            Err(permanent(format!(
+                "the OCI runtime {} cannot show a run its repository's history, which is an overlay: \
+                 take crun or runc, or give the task `worktree_config: {{enabled: false}}`",
+                report.runtime
+            )))
+        }
         _ => Ok(()),
     }
+}
+
+fn lacks_overlays(runtime: Runtime) -> bool {
+    !runtime.has_overlays()
 }
 
 async fn image(podman: &Podman, name: &str) -> Result<Image, StartError> {
@@ -111,13 +124,15 @@ fn run_args(
         ("fleet.boot", &spec.boot),
         ("fleet.state", podman.state_label()),
     ];
-    let mut args: Vec<OsString> = ["run", "--detach", "--rm"].map(OsString::from).to_vec();
+    let mut args = seal::runtime_flags(&report.runtime_flags);
+    args.extend(["run", "--detach", "--rm"].map(OsString::from));
     args.extend(seal::seal_flags(&Seal {
         name,
         labels: &labels,
         uid: host.uid,
         gid: host.gid,
         seccomp: &report.seccomp,
+        runtime: Runtime::named(&report.runtime).unwrap_or(podman.oci()),
         limits: spec.limits,
         holding: report.holding(),
         selinux: host.selinux,
@@ -138,6 +153,7 @@ async fn bring_up(
     args: &[OsString],
     door: &Door,
     open: &OpenDoor,
+    peers: &Peers,
 ) -> Result<UnixStream, Failed> {
     let run = podman.finish(spec.runtime.as_deref(), args, RUN_PATIENCE);
     let finished = run.await.map_err(|error| Failed::Podman(error.to_string()))?;
@@ -149,7 +165,7 @@ async fn bring_up(
     let name = name_of(args);
     let workspace = spec.workspace.to_string_lossy();
     tokio::select! {
-        admitted = open.admit(door, podman.host().uid, &workspace) => admitted.map_err(Failed::Podman),
+        admitted = open.admit(door, peers, &workspace) => admitted.map_err(Failed::Podman),
         () = vanished(podman, &name) => Err(Failed::Vanished),
         () = tokio::time::sleep(HELLO_PATIENCE) => Err(Failed::Podman(format!(
             "its helper did not answer within {} s",

@@ -14,6 +14,7 @@ use super::command::{self, ChildError, Finished};
 use super::error::{PodmanError, PreflightError};
 use super::host::{Host, Surroundings};
 use super::image::Image;
+use super::runtime::Runtime;
 use crate::config::Config;
 
 /// How long an ordinary Podman call may take.
@@ -31,7 +32,7 @@ struct Inner {
     root: PathBuf,
     /// `$XDG_RUNTIME_DIR/fleet/<hash of root>`: Podman's run state and the sockets.
     run_dir: PathBuf,
-    runtime: String,
+    runtime: Runtime,
     /// Value of the label `fleet.state`.
     state_label: String,
     host: Host,
@@ -56,8 +57,13 @@ impl Podman {
         let run_dir = host.runtime_dir.join("fleet").join(short_hash(&config.podman_root));
         make_private(&run_dir)?;
         make_private(&config.podman_root)?;
-        let runtime = config.runtime.clone();
-        let runtime = runtime.unwrap_or_else(|| host.cgroups.default_runtime().to_owned());
+        let runtime = match &config.runtime {
+            Some(name) => Runtime::named(name).ok_or_else(|| PreflightError::Runtime {
+                runtime: name.clone(),
+                reason: "fleet does not know it".to_owned(),
+            })?,
+            None => host.cgroups.default_runtime(),
+        };
         let inner = Inner {
             program,
             root: config.podman_root.clone(),
@@ -75,8 +81,12 @@ impl Podman {
     }
 
     /// The OCI runtime of containers that name none.
-    pub(super) fn runtime(&self) -> &str {
-        &self.inner.runtime
+    pub(super) fn runtime(&self) -> &'static str {
+        self.inner.runtime.name()
+    }
+
+    pub(super) fn oci(&self) -> Runtime {
+        self.inner.runtime
     }
 
     /// Value of the label that tells this state directory's containers from others.
@@ -149,7 +159,9 @@ impl Podman {
         command.arg("--runroot").arg(inner.run_dir.join("rr"));
         command.arg("--tmpdir").arg(inner.run_dir.join("tmp"));
         command.args(["--storage-driver", "overlay", "--cgroup-manager", manager]);
-        command.args(["--runtime", runtime.unwrap_or(&inner.runtime)]);
+        // Whoever starts a container has checked the name.
+        let runtime = runtime.and_then(Runtime::named).unwrap_or(inner.runtime);
+        command.args(["--runtime", runtime.podman_name()]);
         command
     }
 

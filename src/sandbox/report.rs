@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::PreflightError;
 use super::image::ImageKind;
 use super::seal::Holding;
+use super::seccomp::Clone3;
 use crate::run::SealLine;
 
 /// What the seal is worth on this host, as seen from inside.
@@ -16,6 +17,12 @@ pub struct SealReport {
     pub limits: String,
     /// The OCI runtime.
     pub runtime: String,
+    /// What Podman is to pass to it.
+    #[serde(default)]
+    pub runtime_flags: Vec<String>,
+    /// Subordinate ids (first, how many) under which the runtime may speak for a sandbox.
+    #[serde(default)]
+    pub speakers: Vec<(u32, u32)>,
     pub image_id: String,
     pub image_kind: ImageKind,
     pub podman_version: String,
@@ -26,6 +33,8 @@ pub struct SealReport {
     /// The generated filter.
     pub seccomp: PathBuf,
     pub seccomp_sha256: String,
+    #[serde(default)]
+    pub clone3: Clone3,
     pub lines: Vec<SealLine>,
 }
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::image::ImageKind;
+use super::runtime::Runtime;
 use super::spec::{ContainerLimits, GitMounts};
 
 /// Size of `/tmp` in MB, unless the memory limit is smaller.
@@ -29,6 +30,7 @@ pub(super) struct Seal<'a> {
     pub uid: u32,
     pub gid: u32,
     pub seccomp: &'a Path,
+    pub runtime: Runtime,
     pub limits: ContainerLimits,
     pub holding: Holding,
     pub selinux: bool,
@@ -38,6 +40,11 @@ pub(super) struct Seal<'a> {
     /// Absent for a probe.
     pub workspace: Option<&'a Path>,
     pub git: Option<&'a GitMounts>,
+}
+
+/// What Podman passes to the OCI runtime, before the verb.
+pub(super) fn runtime_flags(flags: &[String]) -> Vec<OsString> {
+    flags.iter().map(|flag| OsString::from(format!("--runtime-flag={flag}"))).collect()
 }
 
 /// The flags of `podman run`, without the image.
@@ -119,13 +126,16 @@ fn limits(seal: &Seal<'_>, flags: &mut Flags) {
     flags.put("--ulimit=nofile=1024:1024");
     let largest = disk_mb.saturating_mul(1024 * 1024);
     flags.put(format!("--ulimit=fsize={largest}:{largest}"));
+    if seal.holding == Holding::Cgroups || seal.runtime.is_machine() {
+        // A machine gets its size from them, whatever the control groups hold.
+        let memory_mb = memory_mb.saturating_add(seal.runtime.overhead_mb());
+        flags.put(format!("--memory={memory_mb}m"));
+        flags.put(format!("--memory-swap={memory_mb}m"));
+        flags.put(format!("--pids-limit={pids}"));
+        flags.put(format!("--cpus={cpus}"));
+    }
     match seal.holding {
-        Holding::Cgroups => {
-            flags.put(format!("--memory={memory_mb}m"));
-            flags.put(format!("--memory-swap={memory_mb}m"));
-            flags.put(format!("--pids-limit={pids}"));
-            flags.put(format!("--cpus={cpus}"));
-        }
+        Holding::Cgroups => {}
         Holding::Rlimits => {
             let data = memory_mb.saturating_mul(1024 * 1024);
             flags.put(format!("--ulimit=data={data}:{data}"));
@@ -193,12 +203,22 @@ mod tests {
         ContainerLimits { memory_mb: 2048, cpus: 1.5, pids: 256, disk_mb: 1024 };
 
     fn flags(holding: Holding, kind: ImageKind, git: Option<&GitMounts>) -> String {
+        flags_of(Runtime::Crun, holding, kind, git)
+    }
+
+    fn flags_of(
+        runtime: Runtime,
+        holding: Holding,
+        kind: ImageKind,
+        git: Option<&GitMounts>,
+    ) -> String {
         let seal = Seal {
             name: "fleet-run1-ab12",
             labels: &[("fleet.run", "run1"), ("fleet.task", "report")],
             uid: 1001,
             gid: 1002,
             seccomp: Path::new("/state/sandbox/seccomp.json"),
+            runtime,
             limits: LIMITS,
             holding,
             selinux: kind == ImageKind::Skeleton,
@@ -227,6 +247,35 @@ mod tests {
             ],
         };
         insta::assert_snapshot!(flags(Holding::Cgroups, ImageKind::Complete, Some(&git)));
+    }
+
+    #[test]
+    fn only_the_limits_of_a_machine_differ_from_those_of_a_container() {
+        let of = |runtime, holding| {
+            let all = flags_of(runtime, holding, ImageKind::Complete, None);
+            all.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        let more = |runtime, holding| {
+            let (here, there) = (of(runtime, holding), of(Runtime::Crun, holding));
+            assert_eq!(there.difference(&here).filter(|flag| !flag.contains("memory")).count(), 0);
+            here.difference(&there).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(more(Runtime::Runsc, Holding::Rlimits), Vec::<String>::new());
+        assert_eq!(more(Runtime::Libkrun, Holding::Cgroups), Vec::<String>::new());
+        // The cap of 2048 MB stays usable inside.
+        assert_eq!(
+            more(Runtime::Kata, Holding::Cgroups),
+            ["--memory-swap=2208m", "--memory=2208m"]
+        );
+        assert_eq!(
+            more(Runtime::Kata, Holding::Rlimits),
+            ["--cpus=1.5", "--memory-swap=2208m", "--memory=2208m", "--pids-limit=256"]
+        );
+        let flags = ["ignore-cgroups".to_owned(), "network=none".to_owned()];
+        assert_eq!(
+            runtime_flags(&flags),
+            ["--runtime-flag=ignore-cgroups", "--runtime-flag=network=none"]
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -76,8 +77,20 @@ fn native() -> Option<(&'static str, &'static str)> {
     }
 }
 
+/// What becomes of `clone3`, whose flags no filter can see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clone3 {
+    /// ENOSYS, so that programs take `clone`.
+    #[default]
+    Refused,
+    /// For a gVisor that answers every refusal with EPERM, at which programs give up, and that has no
+    /// `clone3`: the probe must see that it makes no namespace.
+    Passed,
+}
+
 /// Narrows a profile.
-pub(super) fn narrow(profile: &Value) -> Result<Value, String> {
+pub(super) fn narrow(profile: &Value, clone3: Clone3) -> Result<Value, String> {
     let (architecture, word) =
         native().ok_or_else(|| format!("no filter for {}", std::env::consts::ARCH))?;
     let default = profile.get("defaultAction").and_then(Value::as_str).unwrap_or("nothing");
@@ -89,7 +102,7 @@ pub(super) fn narrow(profile: &Value) -> Result<Value, String> {
     if kept.is_empty() {
         return Err("none of its rules can be used".to_owned());
     }
-    kept.extend(own_rules());
+    kept.extend(own_rules(clone3));
     let mut narrowed = serde_json::Map::new();
     for field in ["defaultAction", "defaultErrnoRet", "defaultErrno"] {
         if let Some(value) = profile.get(field) {
@@ -143,11 +156,17 @@ fn condition_holds(condition: Option<&Value>, word: &str, wanted: bool) -> bool 
     })
 }
 
-fn own_rules() -> Vec<Value> {
+fn own_rules(clone3: Clone3) -> Vec<Value> {
+    let clone3 = match clone3 {
+        Clone3::Refused => {
+            json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": ENOSYS, "args": []})
+        }
+        Clone3::Passed => json!({"names": ["clone3"], "action": "SCMP_ACT_ALLOW", "args": []}),
+    };
     let mut rules = vec![
         json!({"names": DENIED.as_slice(), "action": "SCMP_ACT_ERRNO", "errnoRet": EPERM, "args": []}),
         // glibc falls back to clone, whose flags a filter can see.
-        json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": ENOSYS, "args": []}),
+        clone3,
         json!({"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [
             {"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"},
         ]}),
@@ -172,7 +191,11 @@ pub(super) struct Installed {
 }
 
 /// Narrows the host's profile and writes the filter into `dir`.
-pub(super) fn install(profile: &Path, dir: &Path) -> Result<Installed, PreflightError> {
+pub(super) fn install(
+    profile: &Path,
+    dir: &Path,
+    clone3: Clone3,
+) -> Result<Installed, PreflightError> {
     let refuse = |reason: String| PreflightError::SeccompProfile {
         path: profile.display().to_string(),
         reason,
@@ -180,7 +203,7 @@ pub(super) fn install(profile: &Path, dir: &Path) -> Result<Installed, Preflight
     let text = std::fs::read(profile).map_err(|error| refuse(error.to_string()))?;
     let parsed: Value = serde_json::from_slice(&text)
         .map_err(|error| refuse(format!("it is not JSON ({error})")))?;
-    let narrowed = narrow(&parsed).map_err(refuse)?.to_string();
+    let narrowed = narrow(&parsed, clone3).map_err(refuse)?.to_string();
     let sha256 = hex(&Sha256::digest(narrowed.as_bytes()));
     let path = dir.join(format!("seccomp-{}.json", &sha256[..16]));
     super::report::write_whole(&path, narrowed.as_bytes())?;
@@ -205,8 +228,9 @@ mod tests {
             "archMap": [{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]}],
             "syscalls": rules,
         });
-        let mut kept = narrow(&profile)?["syscalls"].as_array().expect("rules").clone();
-        kept.truncate(kept.len() - own_rules().len());
+        let mut kept =
+            narrow(&profile, Clone3::Refused)?["syscalls"].as_array().expect("rules").clone();
+        kept.truncate(kept.len() - own_rules(Clone3::Refused).len());
         Ok(kept)
     }
 
@@ -245,7 +269,7 @@ mod tests {
             "archMap": [{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]}],
             "syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}],
         });
-        let narrowed = narrow(&profile).expect("narrowed");
+        let narrowed = narrow(&profile, Clone3::Refused).expect("narrowed");
         let (architecture, _) = native().expect("a known architecture");
         assert_eq!(
             (narrowed.get("architectures"), narrowed.get("archMap")),
@@ -256,10 +280,10 @@ mod tests {
     #[test]
     fn profiles_that_allow_by_default_or_say_nothing_are_refused() {
         let seen = [
-            narrow(&json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []})),
-            narrow(&json!({"defaultAction": "SCMP_ACT_ERRNO"})),
-            narrow(&json!({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []})),
-            narrow(&json!([])),
+            narrow(&json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}), Clone3::Refused),
+            narrow(&json!({"defaultAction": "SCMP_ACT_ERRNO"}), Clone3::Refused),
+            narrow(&json!({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []}), Clone3::Refused),
+            narrow(&json!([]), Clone3::Refused),
         ];
         let want = [
             "its default action is SCMP_ACT_ALLOW",
@@ -273,7 +297,8 @@ mod tests {
     #[test]
     fn missing_profile_names_the_package() {
         let dir = tempfile::tempdir().expect("scratch directory");
-        let error = install(&dir.path().join("none.json"), dir.path()).expect_err("refused");
+        let error = install(&dir.path().join("none.json"), dir.path(), Clone3::Refused)
+            .expect_err("refused");
         assert!(error.to_string().contains("golang-github-containers-common"), "{error}");
     }
 }

@@ -170,6 +170,6 @@ pub(crate) struct RawPrice {
 pub(crate) struct RawSandbox {
     /// An image in fleet's Podman storage. Absent: the one that `fleet sandbox build` makes.
     pub(crate) image: Option<String>,
-    /// The OCI runtime: crun, runc or runsc. Absent: the host's choice.
+    /// The OCI runtime: crun, runc, runsc, kata or libkrun. Absent: the host's choice.
     pub(crate) runtime: Option<String>,
 }

@@ -9,7 +9,7 @@ use crate::bundle::raw::RawSandbox;
 use crate::bundle::yaml::{Document, Finding, Path};
 
 /// The OCI runtimes whose seal fleet knows.
-const RUNTIMES: [&str; 3] = ["crun", "runc", "runsc"];
+const RUNTIMES: [&str; 5] = ["crun", "runc", "runsc", "kata", "libkrun"];
 
 /// `[host[:port]/]name[/name…][:tag][@digest]`, as the distribution reference grammar has it.
 static IMAGE: LazyLock<Regex> = LazyLock::new(|| {
@@ -40,7 +40,7 @@ pub(super) fn check_sandbox(raw: RawSandbox, document: &Document<'_>) -> Sandbox
         );
     }
     if let Some(runtime) = raw.runtime.as_deref().filter(|name| !RUNTIMES.contains(name)) {
-        let message = format!("the OCI runtime {runtime:?} is not supported yet");
+        let message = format!("the OCI runtime {runtime:?} is not known");
         let hint = format!("write one of {}, or remove the key", RUNTIMES.join(", "));
         document
             .report(&at.key("runtime"), Finding::error("unsupported-runtime", message).hint(hint));

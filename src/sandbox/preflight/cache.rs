@@ -13,7 +13,7 @@ use crate::sandbox::seccomp;
 pub(super) fn report(config: &Config, key: &str) -> Result<Option<SealReport>, PreflightError> {
     let dir = config.state.sandbox_files();
     let Some(report) = SealReport::cached(&dir, key) else { return Ok(None) };
-    let filter = seccomp::install(&report.profile, &dir)?;
+    let filter = seccomp::install(&report.profile, &dir, report.clone3)?;
     Ok((filter.sha256 == report.seccomp_sha256 && filter.path == report.seccomp).then_some(report))
 }
 

@@ -2,8 +2,9 @@
 //! one place that reads its words, and what it does not know is told as Podman said it.
 
 use super::super::error::{PodmanError, PreflightError};
-use super::super::host::{UserNamespaces, user_name};
+use super::super::host::{Cgroups, UserNamespaces, user_name};
 use super::super::podman::Podman;
+use super::super::runtime::Runtime;
 
 /// A failure of Podman, in words of its own where they are known.
 pub(super) fn understood(podman: &Podman, error: PodmanError) -> PreflightError {
@@ -29,7 +30,7 @@ pub(super) fn of(podman: &Podman, stderr: &str) -> Option<PreflightError> {
     let reason = || last_error(stderr);
     let root = || podman.root().display().to_string();
     let runtime = podman.runtime();
-    let installed = || podman.host().around.find_program(runtime).is_some();
+    let installed = || podman.host().around.find_program(podman.oci().program()).is_some();
     let runtime_dir = |problem: String| PreflightError::RuntimeDir {
         problem,
         user: user_name(podman.host().uid),
@@ -68,6 +69,9 @@ pub(super) fn of(podman: &Podman, stderr: &str) -> Option<PreflightError> {
         PreflightError::NoOverlay { root: root(), reason: reason() }
     } else if !installed() {
         PreflightError::Runtime { runtime: runtime.to_owned(), reason: reason() }
+    } else if podman.oci() == Runtime::Crun && podman.host().cgroups == Cgroups::Hybrid {
+        // Where a limit of processes stops crun first, it never comes to say what is wrong.
+        PreflightError::CrunOnHybrid
     } else {
         return None;
     })

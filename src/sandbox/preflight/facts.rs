@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::super::error::{LimitsCause, PreflightError};
 use super::super::host::Cgroups;
+use super::super::podman::Podman;
+use super::super::runtime::Runtime;
 use crate::config::LimitsMode;
 
 /// The oldest Podman whose overlay volumes take an upper directory.
@@ -15,6 +17,7 @@ const OLDEST: (u32, u32) = (4, 3);
 #[derive(Clone, Debug)]
 pub(super) struct Setting<'a> {
     pub mode: LimitsMode,
+    pub runtime: Runtime,
     pub cgroups: Cgroups,
     /// The user's systemd answers.
     pub user_manager: bool,
@@ -30,6 +33,8 @@ pub(in crate::sandbox) struct Facts {
     pub runtime: String,
     /// The host's seccomp profile.
     pub profile: PathBuf,
+    /// Subordinate ids (first, how many) under which the runtime may speak for a sandbox.
+    pub speakers: Vec<(u32, u32)>,
     /// Limits that the control groups cannot hold; empty where they may.
     pub missing_limits: Vec<&'static str>,
 }
@@ -61,18 +66,44 @@ pub(super) fn judge(info: &Value, setting: &Setting<'_>) -> Result<Facts, Prefli
         podman_version,
         runtime: text(info, "/host/ociRuntime/name", "host.ociRuntime.name")?,
         profile: PathBuf::from(profile.unwrap_or("/usr/share/containers/seccomp.json")),
-        missing_limits: missing_limits(info, setting.cgroups),
+        speakers: if setting.runtime == Runtime::Runsc {
+            subordinate_ids(info)
+        } else {
+            Vec::new()
+        },
+        missing_limits: missing_limits(info, setting),
     };
     if setting.mode == LimitsMode::Enforced && !facts.missing_limits.is_empty() {
         let limits = facts.missing_limits.join(", ");
-        let cause = limits_cause(setting.cgroups, setting.user_manager);
+        let cause = limits_cause(setting.runtime, setting.cgroups, setting.user_manager);
         return Err(PreflightError::Limits { limits, cause });
     }
     Ok(facts)
 }
 
+/// This user's subordinate ids, as (first, how many).
+fn subordinate_ids(info: &Value) -> Vec<(u32, u32)> {
+    let rows = info.pointer("/host/idMappings/uidmap").and_then(Value::as_array);
+    let number = |row: &Value, key: &str| {
+        row.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok())
+    };
+    let mapped = |row: &Value| number(row, "container_id").is_some_and(|id| id > 0);
+    let rows = rows.into_iter().flatten().filter(|row| mapped(row));
+    rows.filter_map(|row| Some((number(row, "host_id")?, number(row, "size")?))).collect()
+}
+
+impl Podman {
+    /// Why limits do not hold here, if they do not.
+    pub fn limits_cause(&self) -> LimitsCause {
+        limits_cause(self.oci(), self.host().cgroups, self.host().systemd_bus.is_some())
+    }
+}
+
 /// Why a limit does not hold, if it does not.
-pub(super) fn limits_cause(cgroups: Cgroups, user_manager: bool) -> LimitsCause {
+pub(super) fn limits_cause(runtime: Runtime, cgroups: Cgroups, user_manager: bool) -> LimitsCause {
+    if !runtime.has_cgroups() {
+        return LimitsCause::Gvisor;
+    }
     match (cgroups, user_manager) {
         (Cgroups::Hybrid, _) => LimitsCause::Hybrid,
         (Cgroups::Legacy, _) => LimitsCause::Legacy,
@@ -82,10 +113,11 @@ pub(super) fn limits_cause(cgroups: Cgroups, user_manager: bool) -> LimitsCause 
 }
 
 /// Limits whose controller is not delegated. Whether the others hold, only the probe tells.
-fn missing_limits(info: &Value, cgroups: Cgroups) -> Vec<&'static str> {
+fn missing_limits(info: &Value, setting: &Setting<'_>) -> Vec<&'static str> {
     let version = info.pointer("/host/cgroupVersion").and_then(Value::as_str).unwrap_or("none");
     let listed = info.pointer("/host/cgroupControllers").and_then(Value::as_array);
-    let unified = cgroups == Cgroups::Unified && version == "v2";
+    let unified =
+        setting.cgroups == Cgroups::Unified && version == "v2" && setting.runtime.has_cgroups();
     let has = |name: &str| {
         unified && listed.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)))
     };
@@ -140,8 +172,14 @@ mod tests {
     fn judged(change: impl FnOnce(&mut Value), mode: LimitsMode, cgroups: Cgroups) -> String {
         let mut info = info();
         change(&mut info);
-        let setting =
-            Setting { mode, cgroups, user_manager: true, user: "someone", root: "/state/podman" };
+        let setting = Setting {
+            mode,
+            runtime: Runtime::Crun,
+            cgroups,
+            user_manager: true,
+            user: "someone",
+            root: "/state/podman",
+        };
         match judge(&info, &setting) {
             Ok(facts) => {
                 format!("{} {} {:?}", facts.podman_version, facts.runtime, facts.missing_limits)

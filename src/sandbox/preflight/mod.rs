@@ -5,23 +5,26 @@ mod cache;
 mod complaint;
 mod facts;
 mod probe;
+mod verdict;
 
 use serde_json::Value;
 
 pub use probe::is_limit;
 
-use super::error::{LimitsCause, PodmanError, PreflightError};
+use super::error::{PodmanError, PreflightError};
 use super::host::user_name;
 use super::image::Image;
 use super::podman::Podman;
-use super::report::{BEST_EFFORT, ENFORCED, SealReport};
+use super::report::SealReport;
+use super::runtime::{self, Runtime};
 use super::seal::Holding;
-use super::seccomp;
+use super::seccomp::{self, Clone3};
 use crate::config::{Config, LimitsMode};
 use crate::run::SealLine;
 
 /// Checks that this host holds the seal, or says what is missing and the way out.
 pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
+    runtime::check(podman)?;
     match podman.image(&config.image).await {
         Ok(Some(image)) => {
             let key = cache::key(podman, config, &image);
@@ -47,6 +50,7 @@ pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, P
 /// Probes anew, whatever is cached, and reports limits that do not hold instead of refusing them.
 /// The seal itself must hold.
 pub async fn probe(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
+    runtime::check(podman)?;
     let config = Config { limits: LimitsMode::BestEffort, ..config.clone() };
     let image = podman.image(&config.image).await;
     match image.map_err(|error| complaint::understood(podman, error))? {
@@ -55,13 +59,6 @@ pub async fn probe(podman: &Podman, config: &Config) -> Result<SealReport, Prefl
             judge_host(podman, &config).await?;
             Err(PreflightError::ImageMissing { image: config.image })
         }
-    }
-}
-
-impl Podman {
-    /// Why limits do not hold here, if they do not.
-    pub fn limits_cause(&self) -> LimitsCause {
-        facts::limits_cause(self.host().cgroups, self.host().systemd_bus.is_some())
     }
 }
 
@@ -75,6 +72,7 @@ pub(super) async fn judge_host(
     let root = podman.root().display().to_string();
     let setting = facts::Setting {
         mode: config.limits,
+        runtime: podman.oci(),
         cgroups: podman.host().cgroups,
         user_manager: podman.host().systemd_bus.is_some(),
         user: &user,
@@ -100,19 +98,21 @@ async fn examine(
     config: &Config,
     image: &Image,
 ) -> Result<SealReport, PreflightError> {
+    let flags = runtime::flags(podman).await?;
     let facts = judge_host(podman, config).await?;
-    let filter = seccomp::install(&facts.profile, &config.state.sandbox_files())?;
-    let holding = if facts.missing_limits.is_empty() { Holding::Cgroups } else { Holding::Rlimits };
-    let lines = match probe::run(podman, image, &filter.path, holding).await {
-        Err(PreflightError::NoSwapLimit) if config.limits == LimitsMode::BestEffort => {
-            probe::run(podman, image, &filter.path, Holding::Rlimits).await?
-        }
-        read => read?,
-    };
-    let limits = judge_lines(&lines, config.limits, podman.limits_cause())?;
+    let mut clone3 = Clone3::Refused;
+    let (mut filter, mut lines) = read_back(podman, config, image, &flags, &facts, clone3).await?;
+    if podman.oci() == Runtime::Runsc && probe::lacks_threads(&lines) {
+        clone3 = Clone3::Passed;
+        (filter, lines) = read_back(podman, config, image, &flags, &facts, clone3).await?;
+    }
+    probe::has_door(podman, &lines)?;
+    let limits = verdict::judge_lines(&lines, config.limits, podman.limits_cause())?;
     Ok(SealReport {
         limits: limits.to_owned(),
         runtime: podman.runtime().to_owned(),
+        runtime_flags: flags,
+        speakers: facts.speakers,
         image_id: image.id.clone(),
         image_kind: image.kind,
         podman_version: facts.podman_version,
@@ -120,61 +120,28 @@ async fn examine(
         profile: facts.profile,
         seccomp: filter.path,
         seccomp_sha256: filter.sha256,
+        clone3,
         lines,
     })
 }
 
-/// Whether the lines suffice, and what that is called.
-fn judge_lines(
-    lines: &[SealLine],
-    mode: LimitsMode,
-    cause: LimitsCause,
-) -> Result<&'static str, PreflightError> {
-    let tell = |line: &&SealLine| {
-        format!("{} is {:?} instead of {:?}", line.property, line.seen, line.wanted)
-    };
-    let (limits, seal): (Vec<_>, Vec<_>) =
-        lines.iter().filter(|line| !line.holds).partition(|line| probe::is_limit(line));
-    if !seal.is_empty() {
-        let broken = seal.iter().map(tell).collect::<Vec<_>>().join(", ");
-        return Err(PreflightError::Seal { broken });
-    }
-    match (limits.is_empty(), mode) {
-        (true, _) => Ok(ENFORCED),
-        (false, LimitsMode::BestEffort) => Ok(BEST_EFFORT),
-        (false, LimitsMode::Enforced) => {
-            let limits = limits.iter().map(tell).collect::<Vec<_>>().join(", ");
-            Err(PreflightError::Limits { limits: format!("every limit ({limits})"), cause })
+/// Installs the filter and runs a probe under it.
+async fn read_back(
+    podman: &Podman,
+    config: &Config,
+    image: &Image,
+    flags: &[String],
+    facts: &facts::Facts,
+    clone3: Clone3,
+) -> Result<(seccomp::Installed, Vec<SealLine>), PreflightError> {
+    let filter = seccomp::install(&facts.profile, &config.state.sandbox_files(), clone3)?;
+    let probe = probe::Probe { podman, image, seccomp: &filter.path, flags };
+    let holding = if facts.missing_limits.is_empty() { Holding::Cgroups } else { Holding::Rlimits };
+    let lines = match probe::run(&probe, holding).await {
+        Err(PreflightError::NoSwapLimit) if config.limits == LimitsMode::BestEffort => {
+            probe::run(&probe, Holding::Rlimits).await?
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(property: &str, holds: bool) -> SealLine {
-        SealLine { property: property.into(), wanted: "a".into(), seen: "b".into(), holds }
-    }
-
-    fn judged(lines: &[SealLine], mode: LimitsMode) -> String {
-        judge_lines(lines, mode, LimitsCause::NoUserManager)
-            .map_or_else(|error| error.to_string(), str::to_owned)
-    }
-
-    #[test]
-    fn limits_have_a_best_effort_and_the_seal_has_none() {
-        let good = [line("pids.max", true), line("cap_eff", true)];
-        let loose = [line("pids.max", false), line("cap_eff", true)];
-        let broken = [line("pids.max", false), line("cap_eff", false)];
-        assert_eq!(judged(&good, LimitsMode::Enforced), "enforced");
-        assert_eq!(judged(&loose, LimitsMode::BestEffort), "best_effort");
-        let refused = judged(&loose, LimitsMode::Enforced);
-        assert!(refused.contains("pids.max") && refused.contains("best_effort"), "{refused}");
-        assert_eq!(
-            judged(&broken, LimitsMode::BestEffort),
-            "the seal does not hold: cap_eff is \"b\" instead of \"a\"; fleet runs nothing on this \
-             host until it does"
-        );
-    }
+        read => read?,
+    };
+    Ok((filter, lines))
 }

@@ -9,7 +9,7 @@ use super::super::door::Door;
 use super::super::error::PreflightError;
 use super::super::image::Image;
 use super::super::podman::{Podman, random_hex};
-use super::super::seal::{Holding, Seal, seal_flags};
+use super::super::seal::{Holding, Seal, runtime_flags, seal_flags};
 use super::super::spec::ContainerLimits;
 use super::super::sweep::PROBE;
 use super::complaint;
@@ -31,39 +31,78 @@ const LIMIT_LINES: [(&str, &str); 4] = [
 ];
 
 /// What has no best effort.
-const SEAL_LINES: [(&str, &str); 10] = [
+const SEAL_LINES: [(&str, &str); 13] = [
     ("cap_eff", "0000000000000000"),
     ("cap_bnd", "0000000000000000"),
     ("no_new_privs", "1"),
     ("seccomp", "2"),
     ("interfaces", "lo"),
-    ("root", "refused: EROFS"),
-    ("etc", "refused: EROFS"),
+    ("root", READ_ONLY),
+    ("etc", READ_ONLY),
     ("tmp", "1777 writable"),
     ("vsock", "refused"),
     ("user_namespace", "refused"),
+    ("clone3", "refused"),
+    (THREADS, "work"),
+    (DOOR, "open"),
 ];
+
+const READ_ONLY: &str = "refused: EROFS";
+/// The same where rights are looked at before the mount.
+const READ_ONLY_BY_MOUNT: &str = "refused: EACCES on a read-only mount";
+
+/// Whether the socket of the door can be reached from inside.
+const DOOR: &str = "door";
+
+/// Whether Python can start a thread: the helper has several.
+const THREADS: &str = "threads";
+
+/// Whether threads were refused.
+pub(super) fn lacks_threads(lines: &[SealLine]) -> bool {
+    lines.iter().any(|line| line.property == THREADS && !line.holds)
+}
+
+/// What a probe is made of.
+pub(super) struct Probe<'a> {
+    pub podman: &'a Podman,
+    pub image: &'a Image,
+    pub seccomp: &'a Path,
+    /// What Podman is to pass to the OCI runtime.
+    pub flags: &'a [String],
+}
+
+/// Refuses a runtime through which nothing could be said to a sandbox.
+pub(super) fn has_door(podman: &Podman, lines: &[SealLine]) -> Result<(), PreflightError> {
+    match lines.iter().find(|line| line.property == DOOR && !line.holds) {
+        Some(line) => Err(PreflightError::NoSocket {
+            runtime: podman.runtime().to_owned(),
+            seen: line.seen.clone(),
+        }),
+        None => Ok(()),
+    }
+}
 
 /// Runs the probe.
 pub(super) async fn run(
-    podman: &Podman,
-    image: &Image,
-    seccomp: &Path,
+    probe: &Probe<'_>,
     holding: Holding,
 ) -> Result<Vec<SealLine>, PreflightError> {
+    let Probe { podman, image, seccomp, flags } = *probe;
     let name = format!("fleet-probe-{}", random_hex(4).map_err(PreflightError::Random)?);
     let owner = format!("{}\n{PROBE}\n{name}\n", podman.state_label());
     let fail = |reason: String| PreflightError::Probe { reason };
     let (door, _open) = Door::make(podman.run_dir(), &owner).map_err(fail)?;
     let host = podman.host();
     let labels = [("fleet.probe", "1"), ("fleet.state", podman.state_label())];
-    let mut args: Vec<OsString> = ["run", "--rm"].map(OsString::from).to_vec();
+    let mut args = runtime_flags(flags);
+    args.extend(["run", "--rm"].map(OsString::from));
     args.extend(seal_flags(&Seal {
         name: &name,
         labels: &labels,
         uid: host.uid,
         gid: host.gid,
         seccomp,
+        runtime: podman.oci(),
         limits: LIMITS,
         holding,
         selinux: host.selinux,
@@ -96,7 +135,9 @@ fn lines(stdout: &[u8]) -> Result<Vec<SealLine>, String> {
         .map_err(|error| format!("it printed something else than its report ({error})"))?;
     let line = |(property, wanted): (&str, &str)| {
         let seen = seen.get(property).cloned().flatten().unwrap_or_else(|| "nothing".to_owned());
-        let holds = seen == wanted || (wanted == "refused" && seen.starts_with("refused: "));
+        let holds = seen == wanted
+            || (wanted == "refused" && seen.starts_with("refused: "))
+            || (wanted == READ_ONLY && seen == READ_ONLY_BY_MOUNT);
         SealLine { property: property.to_owned(), wanted: wanted.to_owned(), seen, holds }
     };
     Ok(LIMIT_LINES.into_iter().chain(SEAL_LINES).map(line).collect())

@@ -70,8 +70,8 @@ fn images_are_names_and_runtimes_are_known() {
         assert!(seen[0].starts_with("manifest.yaml:6:10 invalid-value: "), "{seen:?}");
     }
     assert_eq!(
-        manifest("python", "kata"),
-        ["manifest.yaml:7:12 unsupported-runtime: the OCI runtime \"kata\" is not supported yet"]
+        manifest("python", "youki"),
+        ["manifest.yaml:7:12 unsupported-runtime: the OCI runtime \"youki\" is not known"]
     );
 }
 

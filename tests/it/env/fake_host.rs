@@ -13,6 +13,7 @@ use super::sandbox::config;
 /// Answers each verb from files beside it; a verb without an answer succeeds in silence.
 const PODMAN: &str = r#"#!/bin/sh
 here=$(dirname "$0")/../answers
+echo "$*" >>"$here/calls-whole"
 while [ $# -gt 0 ]; do
     case $1 in --*=*) shift ;; --*) shift 2 ;; *) break ;; esac
 done
@@ -71,7 +72,8 @@ impl FakeHost {
                 "cap_bnd": "0000000000000000", "no_new_privs": "1", "seccomp": "2",
                 "interfaces": "lo", "root": "refused: EROFS", "etc": "refused: EROFS",
                 "tmp": "1777 writable", "vsock": "refused: EAFNOSUPPORT",
-                "user_namespace": "refused: EPERM", "door": "open",
+                "user_namespace": "refused: EPERM", "clone3": "refused: ENOSYS",
+                "threads": "work", "door": "open",
             }),
             dir,
         };
@@ -168,6 +170,12 @@ impl FakeHost {
     /// What `podman` was called with, its global flags left out.
     pub fn calls(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path("answers/calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The same with them.
+    pub fn calls_whole(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("answers/calls-whole")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 

@@ -109,8 +109,17 @@ pub struct Cell {
 
 impl Cell {
     pub async fn new() -> Self {
+        Self::of(None).await
+    }
+
+    /// With that OCI runtime instead of the host's.
+    pub async fn of_runtime(name: &str) -> Self {
+        Self::of(Some(name.to_owned())).await
+    }
+
+    async fn of(runtime: Option<String>) -> Self {
         let dir = tempfile::tempdir().expect("scratch directory");
-        let config = config(&dir.path().join("state"));
+        let config = Config { runtime, ..config(&dir.path().join("state")) };
         let podman = Podman::connect(&config).expect("podman is usable");
         image(&podman, &config).await;
         let seal = preflight(&podman, &config).await.expect("the seal holds");

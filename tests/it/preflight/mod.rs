@@ -2,7 +2,9 @@
 
 mod complaints;
 mod facts;
+mod page;
 mod read_back;
+mod runtimes;
 
 use crate::env::fake_host::FakeHost;
 

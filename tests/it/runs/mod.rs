@@ -14,6 +14,7 @@ mod operator;
 mod policies;
 mod resilience;
 mod retries;
+mod runtimes;
 mod signals;
 mod simulated_time;
 mod standby;

@@ -3,6 +3,7 @@
 mod git;
 mod life;
 mod preflight;
+mod runtimes;
 mod seal;
 
 use std::time::Duration;
