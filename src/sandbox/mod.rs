@@ -40,5 +40,6 @@ pub use preflight::{is_limit, preflight, probe};
 pub use refusals::{refusals, refusals_table};
 pub use report::SealReport;
 pub use runtime::Runtime;
+pub use seccomp::denied_calls;
 pub use spec::{ContainerLimits, GitMounts, SandboxSpec};
 pub use sweep::sweep;

@@ -1,5 +1,6 @@
 //! fleet's seccomp filter: the host's default profile, narrowed. Pure JSON to JSON, but for
-//! [`install`]. Refuses a profile that allows by default or that it does not understand.
+//! [`install`]. What it denies is tried call by call from inside a container
+//! (`tests/it/sandbox/seccomp.rs`). Refuses a profile that allows by default or that it does not understand.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use super::error::PreflightError;
 use super::podman::hex;
 
 /// System calls that no run makes: each one leads to more kernel, other processes or other mounts.
-const DENIED: [&str; 42] = [
+const DENIED: [&str; 49] = [
     "add_key",
     "bpf",
     "chroot",
@@ -30,12 +31,15 @@ const DENIED: [&str; 42] = [
     "kexec_file_load",
     "kexec_load",
     "keyctl",
+    "listmount",
+    "modify_ldt",
     "mount",
     "mount_setattr",
     "move_mount",
     "name_to_handle_at",
     "open_by_handle_at",
     "open_tree",
+    "open_tree_attr",
     "perf_event_open",
     "pidfd_getfd",
     "pivot_root",
@@ -45,28 +49,38 @@ const DENIED: [&str; 42] = [
     "ptrace",
     "quotactl",
     "quotactl_fd",
+    "reboot",
     "request_key",
     "setns",
+    "statmount",
     "swapoff",
     "swapon",
+    "syslog",
     "umount",
     "umount2",
     "unshare",
     "userfaultfd",
     "vhangup",
+    "vmsplice",
 ];
 
 /// Calls that get rules of their own, or none.
-const REPLACED: [&str; 4] = ["clone", "clone3", "socket", "socketcall"];
+const REPLACED: [&str; 5] = ["clone", "clone3", "socket", "socketcall", "socketpair"];
 
 /// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET (clone(2)).
 const NEW_NAMESPACES: u64 = 0x7e02_0000;
+const AF_UNIX: u64 = 1;
 /// AF_UNIX, AF_INET, AF_INET6 (socket(2)).
-const FAMILIES: [u64; 3] = [1, 2, 10];
+const FAMILIES: [u64; 3] = [AF_UNIX, 2, 10];
 const AF_NETLINK: u64 = 16;
 const NETLINK_ROUTE: u64 = 0;
 const ENOSYS: u32 = 38;
 const EPERM: u32 = 1;
+
+/// The system calls that the filter denies whatever their arguments are.
+pub fn denied_calls() -> &'static [&'static str] {
+    &DENIED
+}
 
 /// The native architecture, in seccomp's words and in the profile's.
 fn native() -> Option<(&'static str, &'static str)> {
@@ -171,8 +185,10 @@ fn own_rules(clone3: Clone3) -> Vec<Value> {
             {"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"},
         ]}),
     ];
-    for family in FAMILIES {
-        rules.push(json!({"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [
+    // A pair reaches a family's code too, and may load its module.
+    let pairs = [("socketpair", AF_UNIX)];
+    for (name, family) in FAMILIES.map(|family| ("socket", family)).into_iter().chain(pairs) {
+        rules.push(json!({"names": [name], "action": "SCMP_ACT_ALLOW", "args": [
             {"index": 0, "value": family, "valueTwo": 0, "op": "SCMP_CMP_EQ"},
         ]}));
     }

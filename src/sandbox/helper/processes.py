@@ -226,12 +226,14 @@ def program_name(pid):
 
 
 def mark(pid):
-    """The call that a process says it belongs to. Forged, it only chooses when the process dies."""
+    """The call that a process says it belongs to. Forged, it only chooses which call's end ends it.
+    Only calls are believed: the interpreter outlives them, and its mark is no secret."""
     try:
         with open("/proc/%d/environ" % pid, "rb") as file:
             for entry in file.read(256 * KIB).split(b"\0"):
                 if entry.startswith(b"FLEET_CALL="):
-                    return printable(entry[len(b"FLEET_CALL="):])
+                    name = printable(entry[len(b"FLEET_CALL="):])
+                    return name if name.isdigit() else None
     except OSError:
         pass
     return None

@@ -22,13 +22,13 @@ pub fn podman_root() -> PathBuf {
 }
 
 /// A configuration with its own state directory and the shared storage. Limits are best effort: the
-/// machines that run tests differ.
+/// machines that run tests differ. `FLEET_TEST_RUNTIME` chooses among a host's OCI runtimes.
 pub fn config(state: &Path) -> Config {
     Config {
         state: StateDir::new(state),
         bundle: None,
         limits: LimitsMode::BestEffort,
-        runtime: None,
+        runtime: std::env::var("FLEET_TEST_RUNTIME").ok(),
         image: IMAGE.to_owned(),
         podman_root: podman_root(),
         listen: ([127, 0, 0, 1], 0).into(),

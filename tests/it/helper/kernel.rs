@@ -157,3 +157,19 @@ fn a_command_leaves_the_interpreter_and_its_children_alone() {
     helper.bash("true");
     assert_eq!(run(&mut helper, "p.poll()").0, cell(None, None, 0));
 }
+
+#[test]
+fn the_interpreters_mark_keeps_no_command_alive() {
+    let mut helper = Helper::start();
+    let (header, _) = run(&mut helper, "import os; os.getpid()");
+    let kernel = header["value"].as_str().expect("a number").to_owned();
+    let command = format!(
+        "mark=$(tr '\\0' '\\n' < /proc/{kernel}/environ | grep ^FLEET_CALL=); \
+        (env -i \"$mark\" setsid bash -c 'echo $$ > pid; exec sleep 600' &); \
+        until [ -s pid ]; do sleep 0.01; done; echo $mark"
+    );
+    assert_eq!(helper.bash(&command), "FLEET_CALL=kernel\n");
+    let pid = std::fs::read_to_string(helper.workspace.join("pid")).expect("a file");
+    assert!(!exists(&pid));
+    assert_eq!(run(&mut helper, "os.getpid()").0, cell(Some(&kernel), None, 0));
+}

@@ -5,6 +5,7 @@ mod life;
 mod preflight;
 mod runtimes;
 mod seal;
+mod seccomp;
 
 use std::time::Duration;
 
