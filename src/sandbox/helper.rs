@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = files![
     "__main__.py",
     "call.py",
     "commands.py",
+    "figures.py",
     "file_calls.py",
     "files.py",
     "frames.py",

@@ -4,6 +4,8 @@
 mod commands;
 mod connection;
 mod driver;
+mod figures;
 mod files;
 mod git;
 mod kernel;
+mod races;

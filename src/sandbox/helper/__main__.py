@@ -15,6 +15,7 @@ import sys
 import threading
 
 from frames import Connection, log, watch
+from limits import THREAD_STACK
 
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 
@@ -61,6 +62,8 @@ def welcomed(connection):
 
 def main():
     seal()
+    # Eight mebibytes for each of them would not fit a small limit of memory.
+    threading.stack_size(THREAD_STACK)
     try:
         connection = greet(sys.argv[1] if len(sys.argv) > 1 else "/fleet")
         # Compiled while fleet reads the hello.

@@ -10,20 +10,21 @@ import json
 import linecache
 import os
 import re
-import secrets
 import signal
 import struct
 import sys
 import traceback
 import types
+import warnings
 
 # Found by plain name now, and by no cell later.
 OURS = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, OURS)
-from limits import MAX_FIGURE, MAX_FIGURES, TEXT_LIMIT, VAR_LIMIT
+from figures import Figures
+from limits import TEXT_LIMIT, VAR_LIMIT
 from text import bounded
 sys.path.remove(OURS)
-del sys.modules["limits"], sys.modules["text"]
+del sys.modules["figures"], sys.modules["limits"], sys.modules["text"]
 
 # Where cells begin, whatever directory they change to.
 WORKSPACE = os.getcwd()
@@ -37,7 +38,10 @@ class Interpreter:
         self.module = types.ModuleType("__main__")
         self.module.__dict__["__builtins__"] = __builtins__
         sys.modules["__main__"] = self.module
-        self.shell = make_shell(self.module)
+        self.figures = None
+        self.shell = make_shell(self)
+        # Showing a figure is how one asks for it, and no window is missed.
+        warnings.filterwarnings("ignore", message=".*non-interactive.*cannot be shown")
 
     def on_interrupt(self, *_):
         if self.running:
@@ -45,24 +49,32 @@ class Interpreter:
 
     def run(self, request):
         reply = {"value": None, "error": None, "vars": [], "figures": []}
+        self.figures = Figures(WORKSPACE, request["cell"])
         signal.signal(signal.SIGINT, self.on_interrupt)
         try:
             try:
                 self.running = True
-                value = self.execute(request["code"], "<cell %d>" % request["cell"])
-                if value is not None:
-                    reply["value"] = bounded(repr(value), TEXT_LIMIT)
-                    self.module.__dict__["_"] = value
-                value = None
-                reply["figures"] = save_figures(request["cell"])
+                self.evaluate(request, reply)
             finally:
                 try:
-                    reply["vars"] = self.variables(request["names"])
+                    self.figures.keep_open()
                 finally:
-                    self.running = False
+                    try:
+                        reply["vars"] = self.variables(request["names"])
+                    finally:
+                        self.running = False
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the cell only
             reply["error"] = bounded(describe(error), TEXT_LIMIT)
+        reply["figures"] = self.figures.saved
+        if self.figures.note():
+            print(self.figures.note())
         return reply
+
+    def evaluate(self, request, reply):
+        value = self.execute(request["code"], "<cell %d>" % request["cell"])
+        if value is not None:
+            reply["value"] = bounded(repr(value), TEXT_LIMIT)
+            self.module.__dict__["_"] = value
 
     def execute(self, code, name):
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
@@ -117,11 +129,13 @@ def describe(error):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def make_shell(module):
-    """IPython's shell over our namespace, silent: values and errors go into the reply."""
+def make_shell(interpreter):
+    """IPython's shell over our namespace, silent: values, errors and pictures go into the reply."""
+    module = interpreter.module
     os.environ.setdefault("IPYTHONDIR", "/tmp/.ipython")
     try:
         from IPython.core.displayhook import DisplayHook
+        from IPython.core.displaypub import DisplayPublisher
         from IPython.core.interactiveshell import InteractiveShell
         from traitlets.config import Config
 
@@ -130,8 +144,14 @@ def make_shell(module):
                 if self.exec_result is not None:
                     self.exec_result.result = result
 
+        class Publisher(DisplayPublisher):
+            def publish(self, data, *_, **__):
+                if not interpreter.figures.keep_shown(data):
+                    print(data.get("text/plain", ""))
+
         class Shell(InteractiveShell):
             displayhook_class = Quiet
+            display_pub_class = Publisher
 
             def _showtraceback(self, *_):
                 pass
@@ -152,38 +172,6 @@ def run_in_shell(shell, code):
     if error is not None:
         raise error
     return result.result
-
-
-def save_figures(cell):
-    """Saves matplotlib's open figures under names of our own and closes them."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None:
-        return []
-    import io
-    saved = []
-    numbers = list(pyplot.get_fignums())
-    if numbers:
-        try:
-            os.mkdir(os.path.join(WORKSPACE, "figures"))
-        except FileExistsError:
-            pass
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        directory = os.open(os.path.join(WORKSPACE, "figures"), flags)
-        try:
-            for number in numbers[:MAX_FIGURES]:
-                picture = io.BytesIO()
-                pyplot.figure(number).savefig(picture, format="png")
-                if picture.tell() > MAX_FIGURE:
-                    continue
-                name = "cell-%d-%d-%s.png" % (cell, number, secrets.token_hex(4))
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                with os.fdopen(os.open(name, flags, 0o644, dir_fd=directory), "wb") as file:
-                    file.write(picture.getbuffer())
-                saved.append("figures/" + name)
-        finally:
-            os.close(directory)
-            pyplot.close("all")
-    return saved
 
 
 def serve_cells(asking, answering):

@@ -112,6 +112,6 @@ class Server:
 
 
 def os_refusal(error):
-    kinds = {errno.ENOENT: "not_found", errno.EISDIR: "is_directory", errno.ELOOP: "unsafe",
-             errno.ENXIO: "unsafe", errno.EFBIG: "too_large"}
+    kinds = {errno.ENOENT: "not_found", errno.ENOTDIR: "not_found",
+             errno.EISDIR: "is_directory", errno.ELOOP: "unsafe", errno.ENXIO: "unsafe", errno.EFBIG: "too_large"}
     return Refused(kinds.get(error.errno, "io"), error.strerror or str(error))
