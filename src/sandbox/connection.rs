@@ -1,6 +1,6 @@
-//! The host's end of the helper's stream: many calls in flight, replies matched by id. A frame that
-//! breaks the protocol ends the connection; nothing that arrives can hold memory that no call asked
-//! for.
+//! The host's end of the helper's stream: many calls in flight, each with exactly one reply. A frame
+//! that breaks the protocol, a reply to no call among them, ends the connection; nothing that arrives
+//! can hold memory that no call asked for.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,12 @@ const QUEUE: usize = 64;
 type Answer = Result<Reply, CallError>;
 type Outgoing = (Value, Vec<u8>);
 
+/// A call without its reply.
 struct Waiting {
     shape: Shape,
     cap: u32,
-    answer: oneshot::Sender<Answer>,
+    /// Absent when its caller has gone away; the helper answers all the same.
+    answer: Option<oneshot::Sender<Answer>>,
 }
 
 struct Shared {
@@ -92,24 +94,23 @@ impl Connection {
             let message = format!("the call is too large: {} bytes", length + body.len());
             return Err(CallError::Refused { kind: super::EditError::TooLarge, message });
         }
+        let permit = tokio::select! {
+            biased;
+            () = self.shared.ended.cancelled() => return Err(self.gone()),
+            permit = self.outgoing.reserve() => permit.map_err(|_| self.gone())?,
+        };
         let (tell, answer) = oneshot::channel();
-        let in_flight = InFlight {
+        // From here on the helper owes a reply.
+        self.shared.lock().insert(id, Waiting { shape, cap: reply_cap, answer: Some(tell) });
+        permit.send((header, body));
+        Ok(InFlight {
             id,
             deadline,
             answer,
             shared: self.shared.clone(),
             outgoing: self.outgoing.clone(),
             answered: false,
-        };
-        self.shared.lock().insert(id, Waiting { shape, cap: reply_cap, answer: tell });
-        tokio::select! {
-            biased;
-            () = self.shared.ended.cancelled() => Err(self.gone()),
-            sent = self.outgoing.send((header, body)) => match sent {
-                Ok(()) => Ok(in_flight),
-                Err(_) => Err(self.gone()),
-            },
-        }
+        })
     }
 }
 
@@ -142,7 +143,9 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if !self.answered {
-            self.shared.lock().remove(&self.id);
+            if let Some(waiting) = self.shared.lock().get_mut(&self.id) {
+                waiting.answer = None;
+            }
             self.cancel();
         }
     }
@@ -201,20 +204,25 @@ async fn read_one(shared: &Shared, reader: &mut OwnedReadHalf) -> Result<(), Fra
     let header = frame::read_header(reader).await?;
     let id = wire::reply_id(&header.value)
         .ok_or_else(|| FrameError::Malformed("a frame without an id".to_owned()))?;
-    let cap = shared.lock().get(&id).map(|waiting| waiting.cap);
-    let Some(cap) = cap else {
-        // Answered before, or given up by its caller.
-        return frame::skip_body(reader, header.body).await;
+    let waiting = shared.lock().get(&id).map(|waiting| (waiting.cap, waiting.answer.is_some()));
+    let Some((cap, heard)) = waiting else {
+        return Err(FrameError::Malformed("a reply to no call".to_owned()));
     };
     if header.body > cap {
         let what = format!("a body of {} bytes where {cap} are allowed", header.body);
         return Err(FrameError::Malformed(what));
     }
-    let body = frame::read_body(reader, header.body).await?;
-    let Some(waiting) = shared.lock().remove(&id) else { return Ok(()) };
-    let answer = wire::reply(waiting.shape, header.value, body).map_err(FrameError::Malformed)?;
+    let body = if heard {
+        frame::read_body(reader, header.body).await?
+    } else {
+        frame::skip_body(reader, header.body).await?;
+        Vec::new()
+    };
+    let answered = shared.lock().remove(&id);
+    let Some(Waiting { shape, answer: Some(answer), .. }) = answered else { return Ok(()) };
+    let reply = wire::reply(shape, header.value, body).map_err(FrameError::Malformed)?;
     // The caller may have gone away.
-    let _ = waiting.answer.send(answer);
+    let _ = answer.send(reply);
     Ok(())
 }
 
@@ -249,16 +257,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn replies_that_nobody_asked_for_are_dropped() {
-        let unknown = (json!({"id": 99, "ok": true}), b"some body".as_slice());
-        let seen = answered_by(&[unknown, good(1)]).await;
-        assert_eq!(seen, r#"Stat { kind: "file", size: 3 }"#);
+    async fn a_second_reply_to_one_call_ends_the_connection() {
+        let (connection, mut peer) = pair();
+        let mut first = connection.send(stat()).await.expect("sent");
+        let mut second = connection.send(stat()).await.expect("sent");
+        for id in [1, 1] {
+            let (header, body) = good(id);
+            frame::write(&mut peer, &header, body).await.expect("written");
+        }
+        assert!(matches!(first.answer().await, Ok(Reply::Stat { size: 3, .. })));
+        let told = second.answer().await.expect_err("gone").to_string();
+        assert_eq!(told, "the sandbox ended: it sent a malformed frame: a reply to no call");
+        let later = connection.send(stat()).await.err().expect("nothing is reused").to_string();
+        assert_eq!(later, told);
     }
 
     #[tokio::test]
     async fn every_malformed_frame_ends_the_connection() {
-        let table: [(Value, &[u8], &str); 5] = [
+        let table: [(Value, &[u8], &str); 9] = [
             (json!({"ok": true}), b"", "a frame without an id"),
+            (json!({"id": -1, "ok": true}), b"", "a frame without an id"),
+            (json!({"id": "1", "ok": true}), b"", "a frame without an id"),
+            (json!({"id": 99, "ok": true}), b"some body", "a reply to no call"),
+            (
+                json!({"id": 1, "ok": true, "kind": "file", "size": -3}),
+                b"",
+                "a reply of another shape (invalid value: integer `-3`, expected u64)",
+            ),
             (
                 json!({"id": 1, "ok": true, "kind": "file", "size": 3}),
                 b"x",

@@ -13,6 +13,8 @@ mod error;
 mod frame;
 mod helper;
 mod host;
+#[cfg(test)]
+mod hostile_peer;
 mod image;
 mod launch;
 mod podman;

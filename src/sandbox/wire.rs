@@ -18,8 +18,13 @@ const FILE_CALL: Duration = Duration::from_secs(60);
 const COLLECTION: Duration = Duration::from_secs(120);
 /// What a call may take over its own time before the sandbox is given up.
 const GRACE: Duration = Duration::from_secs(10);
+/// The longest refusal that is passed on.
+const MAX_MESSAGE: usize = 8 * 1024;
+const MAX_FIGURES: usize = 20;
 /// Between the head and the tail of an output that was cut.
 const CUT: &[u8] = b"\n";
+/// Longer than any token: what has no blank for so long is no word.
+const LONGEST_WORD: usize = 1024;
 
 /// One request as it is sent.
 #[derive(Debug)]
@@ -129,7 +134,8 @@ fn refusal(header: Value) -> Result<CallError, String> {
         kind: String,
         message: String,
     }
-    let Raw { kind, message } = parse(header)?;
+    let Raw { kind, mut message } = parse(header)?;
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
     let kind = match kind.as_str() {
         "cancelled" => return Ok(CallError::Cancelled),
         "not_found" => EditError::NotFound,
@@ -147,8 +153,8 @@ fn refusal(header: Value) -> Result<CallError, String> {
 
 fn success(shape: Shape, header: Value, body: Vec<u8>) -> Result<Reply, String> {
     Ok(match shape {
-        Shape::Command => Reply::Command(command(parse(header)?, body)),
-        Shape::Kernel => Reply::Kernel(kernel(parse(header)?, body)),
+        Shape::Command => Reply::Command(command(parse(header)?, body)?),
+        Shape::Kernel => Reply::Kernel(kernel(parse(header)?, body)?),
         Shape::Content => {
             let Written { size, sha256, .. } = parse(header)?;
             Reply::Content(FileContent { bytes: body, size, sha256: hash(sha256)? })
@@ -248,39 +254,123 @@ struct Used {
     memory_peak: Option<u64>,
 }
 
-fn command(ended: Ended, body: Vec<u8>) -> CommandOutput {
-    CommandOutput {
+fn command(ended: Ended, body: Vec<u8>) -> Result<CommandOutput, String> {
+    let (output, dropped_bytes) = rejoin(body, ended.dropped_bytes, ended.head_len);
+    Ok(CommandOutput {
         exit_code: ended.exit_code,
-        output: rejoin(body, ended.dropped_bytes, ended.head_len),
-        dropped_bytes: ended.dropped_bytes,
-        spill_path: ended.spill_path,
+        output,
+        dropped_bytes,
+        spill_path: spill(ended.spill_path)?,
         timed_out: ended.timed_out,
         oom_killed: ended.oom_killed,
-    }
+    })
 }
 
-fn kernel(cell: Cell, body: Vec<u8>) -> KernelOutput {
-    KernelOutput {
-        output: rejoin(body, cell.dropped_bytes, cell.head_len),
-        dropped_bytes: cell.dropped_bytes,
-        spill_path: cell.spill_path,
+fn kernel(cell: Cell, body: Vec<u8>) -> Result<KernelOutput, String> {
+    if cell.figures.len() > MAX_FIGURES || !cell.figures.iter().all(|name| is_figure(name)) {
+        return Err("a reply with figures that are none".to_owned());
+    }
+    let (output, dropped_bytes) = rejoin(body, cell.dropped_bytes, cell.head_len);
+    Ok(KernelOutput {
+        output,
+        dropped_bytes,
+        spill_path: spill(cell.spill_path)?,
         value: cell.value,
         error: cell.error,
         vars: cell.vars,
         figures: cell.figures,
         timed_out: cell.timed_out,
         kernel_lost: cell.kernel_lost,
+    })
+}
+
+/// A path is shown to the model: only the one that the helper makes is passed on.
+fn spill(path: Option<String>) -> Result<Option<String>, String> {
+    let good = |path: &String| {
+        let name = path.strip_prefix(".fleet/spill/").and_then(|name| name.strip_suffix(".txt"));
+        name.is_some_and(|name| is_short(name) && name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if path.iter().all(good) {
+        Ok(path)
+    } else {
+        Err("a reply with a spill that is none".to_owned())
     }
 }
 
-/// Keeps head and tail of a cut output on lines of their own.
-fn rejoin(mut body: Vec<u8>, dropped: u64, head_len: Option<u64>) -> Vec<u8> {
+fn is_figure(path: &str) -> bool {
+    let name = path.strip_prefix("figures/").and_then(|name| name.strip_suffix(".png"));
+    let plain = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase() || byte == b'-';
+    name.is_some_and(|name| is_short(name) && name.bytes().all(plain))
+}
+
+fn is_short(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+}
+
+/// Puts head and tail of a cut output on lines of their own, without the words that the cut went
+/// through: a piece of a secret would be masked by nobody. Answers how many bytes are missing now.
+fn rejoin(body: Vec<u8>, dropped: u64, head_len: Option<u64>) -> (Vec<u8>, u64) {
     let cut = head_len.and_then(|n| usize::try_from(n).ok()).filter(|n| *n < body.len());
-    if let (true, Some(cut)) = (dropped > 0, cut)
-        && cut > 0
-        && body[cut - 1] != b'\n'
-    {
-        body.splice(cut..cut, CUT.iter().copied());
+    let (true, Some(cut)) = (dropped > 0, cut) else { return (body, dropped) };
+    let (head, tail) = body.split_at(cut);
+    let (last, first) = (word(head.iter().rev()), word(tail.iter()));
+    let (head, tail) = (&head[..cut - last], &tail[first..]);
+    let line_end: &[u8] = if head.is_empty() || head.ends_with(CUT) { b"" } else { CUT };
+    ([head, line_end, tail].concat(), dropped.saturating_add((last + first) as u64))
+}
+
+/// The length of the word that bytes begin with; 0 when it has no end or is too long for one.
+fn word<'a>(bytes: impl Iterator<Item = &'a u8>) -> usize {
+    let mut bytes = bytes.take(LONGEST_WORD + 1);
+    bytes.position(u8::is_ascii_whitespace).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_on_the_helper_s_cut_are_left_out() {
+        let seen = |body: &str, dropped, head_len| {
+            let (joined, missing) = rejoin(body.into(), dropped, Some(head_len));
+            (String::from_utf8(joined).expect("text"), missing)
+        };
+        assert_eq!(seen("one sec|ret two", 9, 8), ("one \n two".to_owned(), 16));
+        assert_eq!(seen("one\n|two\n", 9, 4), ("one\n\n".to_owned(), 13));
+        assert_eq!(seen("one two", 0, 3), ("one two".to_owned(), 0));
+        let long = format!("a {}", "x".repeat(3000));
+        assert_eq!(seen(&long, 9, 1500), (format!("{}\n{}", &long[..1500], &long[1500..]), 9));
+        assert_eq!(seen("one", 9, 99), ("one".to_owned(), 9));
     }
-    body
+
+    #[test]
+    fn paths_that_the_helper_does_not_make_are_not_passed_on() {
+        let figures = |name: &str| json!({"id": 1, "ok": true, "value": null, "error": null, "figures": [name]});
+        let spilled = |path: &str| json!({"id": 1, "ok": true, "exit_code": 0, "spill_path": path});
+        let good = [
+            reply(Shape::Kernel, figures("figures/cell-1-2-ab12.png"), vec![]).is_ok(),
+            reply(Shape::Command, spilled(".fleet/spill/12.txt"), vec![]).is_ok(),
+        ];
+        assert_eq!(good, [true; 2]);
+        for name in
+            ["figures/../a.png", "a.png", "figures/.png", "figures/A.png", "figures/a.png\n"]
+        {
+            reply(Shape::Kernel, figures(name), vec![]).expect_err(name);
+        }
+        for path in
+            ["/etc/passwd", ".fleet/spill/a.txt", ".fleet/spill/.txt", ".fleet/spill/1.txt]"]
+        {
+            reply(Shape::Command, spilled(path), vec![]).expect_err(path);
+        }
+    }
+
+    #[test]
+    fn a_long_refusal_is_cut() {
+        let message = "é".repeat(100_000);
+        let header = json!({"id": 1, "ok": false, "kind": "io", "message": message});
+        let Ok(Err(CallError::Refused { message, .. })) = reply(Shape::Stat, header, vec![]) else {
+            panic!("no refusal")
+        };
+        assert_eq!(message.len(), MAX_MESSAGE);
+    }
 }

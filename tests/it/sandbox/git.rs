@@ -115,3 +115,22 @@ async fn a_fresh_container_on_the_same_overlay_salvages_the_commits() {
     assert_eq!((committed, salvaged), (ended(0, &format!("{head}\n")), false));
     second.close().await;
 }
+
+#[tokio::test]
+async fn the_pointer_to_the_repository_is_neither_linked_nor_replaced() {
+    let cell = Cell::new().await;
+    let checkout = checkout(&cell, "run-pointer").await;
+    let pointer = std::fs::read(checkout.path.join(".git")).expect("a pointer");
+    let spec = cell.spec_with("run-pointer", checkout.path.clone(), mounts(&checkout));
+    let sandbox = cell.start_spec(spec).await;
+    let seen = told(
+        &sandbox,
+        "for attempt in 'ln .git hard' 'mv .git moved' 'rm -f .git' 'rm -rf .git' 'ln -sfn /tmp .git' 'cp /dev/null .git' \
+         'truncate -s 0 .git' 'chmod 777 .git' 'mv README.md .git' 'umount .git'; do \
+         $attempt 2>/dev/null && echo $attempt; done; ls -A",
+    )
+    .await;
+    assert_eq!(seen, ended(0, ".git\nREADME.md\n"));
+    sandbox.close().await;
+    assert_eq!(std::fs::read(checkout.path.join(".git")).expect("a pointer"), pointer);
+}

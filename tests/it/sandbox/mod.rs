@@ -1,6 +1,7 @@
 //! The sandbox, against real Podman.
 
 mod git;
+mod hostile;
 mod life;
 mod preflight;
 mod runtimes;
