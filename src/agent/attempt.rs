@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::model::{StopReason, ToolSpec};
 use crate::run::{CancelReason, EventKind, NativeTool, Outcome, OutcomeClass};
 use crate::sandbox::{PendingSandbox, Sandbox, StartError};
+use crate::secrets::Redactor;
 use crate::tools::{self, ArtifactList, Plan};
 
 use super::guard::{Guard, log_closed};
@@ -44,6 +45,7 @@ pub(super) struct Attempt {
     pub(super) tool_timeout: Duration,
     pub(super) cell_timeout: Duration,
     pub(super) output_limit_bytes: usize,
+    pub(super) redactor: Redactor,
     pub(super) plan: Mutex<Plan>,
     pub(super) artifacts: Mutex<ArtifactList>,
     pub(super) repeat: RepeatGuard,
@@ -83,6 +85,7 @@ impl Attempt {
                 .python_cell_timeout
                 .map_or(input.tool_timeout, |cell| cell.min(input.tool_timeout)),
             output_limit_bytes: tools::output::clamp_limit(input.output_limit_bytes),
+            redactor: input.redactor,
             plan: Mutex::default(),
             artifacts: Mutex::default(),
             repeat: RepeatGuard::default(),

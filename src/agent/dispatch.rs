@@ -198,6 +198,7 @@ impl Attempt {
             timeout: self.tool_timeout,
             cell_timeout: self.cell_timeout,
             output_limit_bytes: self.output_limit_bytes,
+            redactor: &self.redactor,
             plan: &self.plan,
             artifacts: &self.artifacts,
             cancel: &token,

@@ -5,7 +5,8 @@ use std::sync::PoisonError;
 
 use crate::run::{EventKind, NativeTool, Outcome, OutcomeClass};
 use crate::sandbox::{Call, CallError, CommandOutput, Reply};
-use crate::tools::output;
+use crate::secrets::Redactor;
+use crate::tools::output::{self, Raw};
 
 use super::attempt::Attempt;
 use super::containment::contain;
@@ -200,7 +201,7 @@ impl Attempt {
             return Ok(None);
         }
         Ok(Some(Failure {
-            detail: format!(" Its output:\n{}", check_output(&done)),
+            detail: format!(" Its output:\n{}", check_output(&done, &self.redactor)),
             ..completion_failure("shell", format!("the check `{command}` {}", check_end(&done)))
         }))
     }
@@ -238,7 +239,11 @@ fn check_end(done: &CommandOutput) -> String {
     }
 }
 
-fn check_output(done: &CommandOutput) -> String {
-    let text = output::clean(&done.output);
-    output::bounded(&text, done.dropped_bytes, done.spill_path.as_deref(), "", SHOWN_BYTES)
+fn check_output(done: &CommandOutput, redactor: &Redactor) -> String {
+    let raw = Raw {
+        bytes: &done.output,
+        dropped_bytes: done.dropped_bytes,
+        spill_path: done.spill_path.as_deref(),
+    };
+    output::bounded(&output::clean(raw.bytes), &raw, "", SHOWN_BYTES, redactor)
 }

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::model::Model;
 use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, Usage};
 use crate::sandbox::PendingSandbox;
+use crate::secrets::Redactor;
 
 use super::{Breaker, ContextPolicy, EventSink};
 
@@ -85,6 +86,8 @@ pub struct AgentInput {
     pub python_cell_timeout: Option<Duration>,
     /// Bytes of a tool's output that the model sees (1–128 KiB; default 64 KiB).
     pub output_limit_bytes: usize,
+    /// Output is never cut inside what this masks.
+    pub redactor: Redactor,
     pub events: EventSink,
     pub clock: Clock,
     pub cancel: Cancel,

@@ -328,6 +328,7 @@ impl Attempt<'_> {
             tool_timeout: TOOL_TIMEOUT,
             python_cell_timeout: self.context.config.python_cell_timeout,
             output_limit_bytes: OUTPUT_LIMIT_BYTES,
+            redactor: self.context.redactor.clone(),
             events,
             clock: self.context.clock.clone(),
             cancel: self.cancel.clone(),

@@ -6,4 +6,5 @@ mod shapes;
 mod writer;
 
 pub use redactor::{MASK, Redactor};
+pub use shapes::{holds_credential, pasted};
 pub use writer::RedactingWriter;

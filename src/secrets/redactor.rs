@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use regex::Regex;
@@ -54,6 +55,25 @@ impl Redactor {
         if literals.known.len() > before {
             literals.rebuild();
         }
+    }
+
+    /// Where secrets stand in a text, in order and not overlapping. A secret that is cut in two is
+    /// masked no more.
+    pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let literals = self.literals.read().unwrap_or_else(PoisonError::into_inner);
+        let hits = shapes::ANY.matches(text);
+        let patterns = literals.any.iter().chain(hits.iter().map(|hit| &shapes::EACH[hit]));
+        let mut found: Vec<Range<usize>> =
+            patterns.flat_map(|pattern| pattern.find_iter(text)).map(|hit| hit.range()).collect();
+        found.sort_by_key(|span| span.start);
+        let mut spans: Vec<Range<usize>> = Vec::with_capacity(found.len());
+        for span in found {
+            match spans.last_mut() {
+                Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+                _ => spans.push(span),
+            }
+        }
+        spans
     }
 
     /// The text with every secret replaced by [`MASK`].
@@ -161,6 +181,15 @@ mod tests {
             redactor.redact("basic research, bearer of news"),
             "basic research, bearer of news"
         );
+    }
+
+    #[test]
+    fn spans_are_whole_and_in_order() {
+        let redactor = Redactor::default();
+        redactor.register("hunter2hunter2");
+        let text = "AKIAIOSFODNN7EXAMPLE hunter2hunter2 Bearer hunter2hunter2abcdef";
+        assert_eq!(redactor.spans(text), [0..20, 21..35, 36..63]);
+        assert_eq!(redactor.spans("nothing"), Vec::<Range<usize>>::new());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::run::Artifact;
 use crate::sandbox::{Call, CallError, EditError, Reply, Sandbox};
+use crate::secrets::Redactor;
 
 use super::{ArtifactList, Plan};
 
@@ -22,6 +23,8 @@ pub struct ToolContext<'a> {
     pub cell_timeout: Duration,
     /// Bytes of output that the model sees.
     pub output_limit_bytes: usize,
+    /// Knows what must not be cut in two: the store masks it whole.
+    pub redactor: &'a Redactor,
     pub plan: &'a Mutex<Plan>,
     pub artifacts: &'a Mutex<ArtifactList>,
     pub cancel: &'a CancellationToken,

@@ -1,10 +1,11 @@
 //! Bounds what a tool shows to the model: head and tail kept with counts, escape sequences stripped,
-//! binary suppressed, characters never cut. The whole text stays in a file of the workspace.
+//! binary suppressed, characters and secrets never cut. The whole text stays in a file of the workspace.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::sandbox::{Call, CallError};
+use crate::secrets::Redactor;
 
 use super::context::{ToolContext, ToolFailure};
 
@@ -23,7 +24,7 @@ pub fn clamp_limit(limit_bytes: usize) -> usize {
 }
 
 /// What came out of the sandbox.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Raw<'a> {
     pub bytes: &'a [u8],
     /// Bytes that the helper dropped between head and tail.
@@ -39,21 +40,21 @@ pub(super) async fn show(
     verdict: &str,
     context: &ToolContext<'_>,
 ) -> Result<String, ToolFailure> {
-    let limit = context.output_limit_bytes;
+    let (limit, redactor) = (context.output_limit_bytes, context.redactor);
     let text = clean(raw.bytes);
     if raw.spill_path.is_some() || text.len() + verdict.len() < limit {
-        return Ok(bounded(&text, raw.dropped_bytes, raw.spill_path, verdict, limit));
+        return Ok(bounded(&text, &raw, verdict, limit, redactor));
     }
     let path = format!("{SPILL_DIRECTORY}/{}.txt", file_name(context.call_id));
     let kept = raw.bytes[..raw.bytes.len().min(SPILL_BYTES)].to_vec();
     let call = Call::Write { path: path.clone(), content: kept };
-    let spill = match context.sandbox.call(call, context.cancel).await {
+    let spill_path = match context.sandbox.call(call, context.cancel).await {
         Ok(_) => Some(path.as_str()),
         // The command ran and its end matters more than the file.
         Err(CallError::Refused { .. } | CallError::Cancelled) => None,
         Err(CallError::Gone(reason)) => return Err(ToolFailure::SandboxGone(reason)),
     };
-    Ok(bounded(&text, raw.dropped_bytes, spill, verdict, limit))
+    Ok(bounded(&text, &Raw { spill_path, ..raw }, verdict, limit, redactor))
 }
 
 /// Letters and digits of a call's id, which the provider chose.
@@ -78,14 +79,16 @@ pub fn clean(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(strip_controls(&text))
 }
 
-/// Bounds text to `limit` bytes, the verdict and the notes included.
+/// Bounds the text of `raw` to `limit` bytes, the verdict and the notes included. A secret on the cut
+/// is left out whole: the store would mask neither of its pieces.
 pub fn bounded(
     text: &str,
-    dropped_bytes: u64,
-    spill_path: Option<&str>,
+    raw: &Raw<'_>,
     verdict: &str,
     limit: usize,
+    redactor: &Redactor,
 ) -> String {
+    let Raw { dropped_bytes, spill_path, .. } = *raw;
     let limit = clamp_limit(limit);
     let place = spill_path.map(|path| format!("; the whole is in {path}")).unwrap_or_default();
     if text.len() + verdict.len() < limit && dropped_bytes == 0 {
@@ -95,6 +98,7 @@ pub fn bounded(
     let room = limit.saturating_sub(verdict.len() + place.len() + 96);
     let head_end = floor_boundary(text, (room / 2).min(text.len()));
     let tail_start = ceil_boundary(text, text.len().saturating_sub(room - room / 2).max(head_end));
+    let (head_end, tail_start) = around_secrets(text, head_end, tail_start, redactor);
     let left_out = (tail_start - head_end) as u64;
     let note = match (left_out, dropped_bytes) {
         (0, dropped) => {
@@ -105,6 +109,23 @@ pub fn bounded(
     };
     let (head, tail) = (&text[..head_end], &text[tail_start..]);
     joined(&format!("{head}\n{note}\n{tail}"), verdict)
+}
+
+/// The cut, widened where it begins or ends inside a secret.
+fn around_secrets(
+    text: &str,
+    head_end: usize,
+    tail_start: usize,
+    redactor: &Redactor,
+) -> (usize, usize) {
+    if head_end == tail_start {
+        return (head_end, tail_start);
+    }
+    let spans = redactor.spans(text);
+    let around = |at: usize| spans.iter().find(|span| span.start < at && at < span.end);
+    let head = around(head_end).map_or(head_end, |span| span.start);
+    let tail = around(tail_start).map_or(tail_start, |span| span.end);
+    (head, tail)
 }
 
 fn joined(text: &str, verdict: &str) -> String {
@@ -216,17 +237,51 @@ mod tests {
 
     use super::*;
 
+    /// Text of which the helper dropped some.
+    fn bounded_with(text: &str, dropped_bytes: u64, spill: Option<&str>, limit: usize) -> String {
+        let raw = Raw { bytes: text.as_bytes(), dropped_bytes, spill_path: spill };
+        bounded(text, &raw, "[exit 0]", limit, &Redactor::default())
+    }
+
+    #[test]
+    fn a_secret_on_the_cut_is_left_out_whole() {
+        let redactor = Redactor::default();
+        redactor.register("hunter2 hunter3 hunter4");
+        let key = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----",
+            "QUJD\n".repeat(40)
+        );
+        for secret in ["hunter2 hunter3 hunter4", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", &key]
+        {
+            for shift in (180..480).step_by(2) {
+                let (near, far) = (".".repeat(shift), " -".repeat(2000));
+                for text in [format!("{near}{secret}{far}"), format!("{far}{secret}{near}")] {
+                    let spans = redactor.spans(&text);
+                    let shown = bounded(&text, &Raw::default(), "[exit 0]", 1024, &redactor);
+                    let masked = redactor.redact(&shown);
+                    let left = spans.iter().any(|span| {
+                        let pieces = text[span.clone()].as_bytes().windows(5);
+                        pieces
+                            .filter_map(|piece| std::str::from_utf8(piece).ok())
+                            .any(|piece| masked.contains(piece))
+                    });
+                    assert!(!left && shown.len() <= 1024, "{secret} after {shift}: {masked}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn short_output_is_shown_whole_with_its_verdict() {
-        assert_eq!(bounded("hello", 0, None, "[exit 0]", 1024), "hello\n[exit 0]");
-        assert_eq!(bounded("hello\n", 0, None, "[exit 0]", 1024), "hello\n[exit 0]");
-        assert_eq!(bounded("", 0, None, "[exit 0]", 1024), "[exit 0]");
+        assert_eq!(bounded_with("hello", 0, None, 1024), "hello\n[exit 0]");
+        assert_eq!(bounded_with("hello\n", 0, None, 1024), "hello\n[exit 0]");
+        assert_eq!(bounded_with("", 0, None, 1024), "[exit 0]");
     }
 
     #[test]
     fn long_output_keeps_head_and_tail_and_names_the_file() {
         let text = format!("first\n{}last", "y\n".repeat(50_000));
-        let shown = bounded(&text, 0, Some(".fleet/output/a.txt"), "[exit 0]", 1024);
+        let shown = bounded_with(&text, 0, Some(".fleet/output/a.txt"), 1024);
         assert!(shown.len() <= 1024, "{}", shown.len());
         assert!(shown.starts_with("first\n"));
         assert!(shown.ends_with("last\n[exit 0]"));
@@ -235,7 +290,7 @@ mod tests {
 
     #[test]
     fn bytes_that_the_helper_dropped_are_counted() {
-        let shown = bounded("ab", 7, Some("f"), "[exit 0]", 1024);
+        let shown = bounded_with("ab", 7, Some("f"), 1024);
         assert_eq!(shown, "ab\n[7 bytes from the middle left out; the whole is in f]\n[exit 0]");
     }
 
@@ -243,7 +298,7 @@ mod tests {
     fn a_cut_inside_a_character_moves_to_its_edge() {
         for pad in 0..8 {
             let text = format!("{}{}", "a".repeat(pad), "🦀".repeat(2000));
-            let shown = bounded(&text, 0, None, "[exit 0]", 1024);
+            let shown = bounded_with(&text, 0, None, 1024);
             assert!(!shown.contains('\u{fffd}') && shown.len() <= 1024, "pad {pad}");
         }
     }
@@ -271,7 +326,7 @@ mod tests {
             let text = clean(&bytes);
             let controls = |c: char| c.is_control() && c != '\n' && c != '\t';
             prop_assert!(!text.contains(controls));
-            let shown = bounded(&text, dropped, Some("spill"), "[exit 0]", limit);
+            let shown = bounded_with(&text, dropped, Some("spill"), limit);
             prop_assert!(shown.len() <= limit, "{} of {limit}", shown.len());
             prop_assert!(shown.ends_with("[exit 0]"));
         }

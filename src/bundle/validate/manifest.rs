@@ -13,7 +13,6 @@ use super::range::{check_range, check_repeats};
 use super::retry::{MAX_RETRIES, check_retry};
 use super::sandbox::check_sandbox;
 use super::schedule::check_jitter;
-use super::secrets::looks_secret;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
     RawDefaults, RawLimits, RawManifest, RawPricing, RawProvider, RawProviderType, RawRetryPolicy,
@@ -26,6 +25,7 @@ use crate::bundle::{
 };
 use crate::run::NanoUsd;
 use crate::schedule::Schedule;
+use crate::secrets::holds_credential;
 
 /// The manifest's file name.
 const FILE: &str = "manifest.yaml";
@@ -383,7 +383,7 @@ fn check_service(
 pub(super) fn check_env_name(name: &str, at: &Path, document: &Document<'_>) {
     let valid = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if valid || looks_secret(name) {
+    if valid || holds_credential(name) {
         return;
     }
     // The value may be a key in a shape that nobody knows: it is not repeated.
@@ -396,7 +396,7 @@ pub(super) fn check_env_name(name: &str, at: &Path, document: &Document<'_>) {
 }
 
 fn check_base_url(url: &str, at: &Path, document: &Document<'_>) -> Option<String> {
-    if looks_secret(url) {
+    if holds_credential(url) {
         return None;
     }
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));

@@ -8,13 +8,13 @@ use super::limits::duration;
 use super::manifest::check_env_name;
 use super::names::check_name;
 use super::range::{check_range, check_repeats};
-use super::secrets::looks_secret;
 use crate::bundle::channel::{check_webhook_url, is_loopback};
 use crate::bundle::nearest::did_you_mean;
 use crate::bundle::raw::{RawChannel, RawChannelType, RawNoticeEvent, RawTls};
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{Channel, ChannelKind, HostCommand, Smtp, Tls, Webhook, WebhookUrl};
 use crate::run::NoticeEvent;
+use crate::secrets::holds_credential;
 
 /// What a channel tells where it says nothing.
 const DEFAULT_EVENTS: [NoticeEvent; 5] = [
@@ -219,7 +219,7 @@ impl Entry<'_> {
     }
 
     fn url(&self, url: &str) -> Option<String> {
-        if looks_secret(url) {
+        if holds_credential(url) {
             return None;
         }
         if let Err(why) = check_webhook_url(url) {

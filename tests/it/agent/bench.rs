@@ -190,6 +190,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
         tool_timeout: Duration::from_secs(60),
         python_cell_timeout: None,
         output_limit_bytes: 64 * 1024,
+        redactor: fleet::secrets::Redactor::default(),
         events,
         clock: Clock::Simulated(clock.clone()),
         cancel: cancel.clone(),

@@ -55,6 +55,34 @@ async fn an_asked_timeout_is_held_within_the_ceiling() {
 }
 
 #[tokio::test]
+async fn a_cell_has_the_least_of_what_it_asks_the_tool_s_ceiling_and_the_host_s() {
+    let mut seen = Vec::new();
+    for host in [None, Some(10), Some(600)] {
+        let cells = [
+            r#"{"code":"1","timeout_seconds":3}"#,
+            r#"{"code":"1","timeout_seconds":30}"#,
+            r#"{"code":"1"}"#,
+        ];
+        let turns =
+            cells.map(|cell| call(&[("run_python", cell)])).into_iter().chain([say("done")]);
+        let mut bench = bench(turns.collect());
+        bench.input.python_cell_timeout = host.map(std::time::Duration::from_secs);
+        let done = bench.run().await;
+        seen.push(
+            done.sandbox
+                .calls()
+                .into_iter()
+                .map(|call| match call {
+                    Call::Python { timeout, .. } => timeout.as_secs(),
+                    other => panic!("unexpected {other:?}"),
+                })
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(seen, [[3, 30, 60], [3, 10, 10], [3, 30, 60]]);
+}
+
+#[tokio::test]
 async fn output_that_does_not_fit_is_kept_in_a_file_that_the_text_names() {
     let long = "line\n".repeat(100_000);
     let kept = long.clone();
