@@ -96,7 +96,7 @@ fn meaning(class: OutcomeClass) -> &'static str {
         }
         OutcomeClass::Unverified => "Nothing confirmed the work, such as a check in `completion`.",
         OutcomeClass::CompletionFailed => {
-            "A required tool, artifact or check of the task's `completion` is missing or failed."
+            "A required tool, artifact or check of the task's `completion` is missing or failed, or the agent's commits were refused."
         }
         OutcomeClass::DeniedTool => "A tool that the task needs was denied.",
         OutcomeClass::StructuredOutput => "The answer never matched the task's output schema.",

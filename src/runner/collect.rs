@@ -26,8 +26,26 @@ pub struct Work {
     pub collected: Option<Collected>,
     /// Published files that were copied, with size and hash.
     pub artifacts: Vec<Artifact>,
-    /// What could not be collected, for a person.
-    pub lost: Option<String>,
+    /// Why something could not be collected.
+    pub lost: Option<Lost>,
+}
+
+/// Work that did not arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// What the agent made is refused: another try of the collection changes nothing.
+    Refused(String),
+    /// The sandbox, git or the host failed.
+    Failed(String),
+}
+
+impl Lost {
+    /// What happened, for a person.
+    pub fn message(&self) -> &str {
+        match self {
+            Lost::Refused(message) | Lost::Failed(message) => message,
+        }
+    }
 }
 
 /// Collects from a living sandbox, or from a fresh one on the same overlay.
@@ -73,7 +91,7 @@ impl Collector<'_> {
                 self.take_from(sandbox.as_ref(), published, &mut work).await;
                 sandbox.close().await;
             }
-            Err(message) => work.lost = Some(message),
+            Err(message) => work.lost = Some(Lost::Failed(message)),
         }
         work
     }
@@ -82,7 +100,7 @@ impl Collector<'_> {
         work.artifacts = self.artifacts(sandbox, published).await;
         match self.commits(sandbox).await {
             Ok(collected) => work.collected = collected,
-            Err(message) => work.lost = Some(message),
+            Err(lost) => work.lost = Some(lost),
         }
     }
 
@@ -98,7 +116,7 @@ impl Collector<'_> {
         Ok(Arc::new(sandbox))
     }
 
-    async fn commits(&self, sandbox: &dyn Sandbox) -> Result<Option<Collected>, String> {
+    async fn commits(&self, sandbox: &dyn Sandbox) -> Result<Option<Collected>, Lost> {
         if self.checkout.branch.is_none() {
             return Ok(None);
         }
@@ -109,16 +127,21 @@ impl Collector<'_> {
         };
         let bundle = match call_once(sandbox, call).await {
             Ok(Reply::Git(bundle)) => bundle,
-            Ok(other) => return Err(format!("the sandbox answered {other:?} to a collection")),
-            Err(error) => return Err(error.to_string()),
+            Ok(other) => {
+                let message = format!("the sandbox answered {other:?} to a collection");
+                return Err(Lost::Failed(message));
+            }
+            Err(error @ CallError::Refused { .. }) => return Err(Lost::Refused(error.to_string())),
+            Err(error) => return Err(Lost::Failed(error.to_string())),
         };
         let GitBundle { bytes: Some(bytes), head, salvaged } = bundle else {
             return Ok(None);
         };
         let request = CollectRequest { bundle: bytes, head, limits: CollectLimits::default() };
-        let collected = worktree::collect(self.checkout, request)
-            .await
-            .map_err(|error| super::with_causes(&error))?;
+        let collected = worktree::collect(self.checkout, request).await.map_err(|error| {
+            let message = super::with_causes(&error);
+            if error.is_refusal() { Lost::Refused(message) } else { Lost::Failed(message) }
+        })?;
         if salvaged {
             let _ = self
                 .events
@@ -158,7 +181,7 @@ impl Collector<'_> {
             };
             let _ = self.events.record(event).await;
         }
-        if let Some(message) = &work.lost {
+        if let Some(message) = work.lost.as_ref().map(Lost::message) {
             warn!(run.id = self.run, attempt = self.attempt, error = %message, "could not collect the work");
             let message = format!(
                 "the work was not collected: {message}; it is kept in {}",

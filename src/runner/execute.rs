@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use tracing::{error, info};
 
 use super::attached::Attached;
-use super::collect::{Collector, Work};
+use super::collect::{Collector, Lost, Work};
 use super::condition::{self, Verdict};
 use super::finish::{Ending, finish};
 use super::models::TaskModels;
@@ -384,8 +384,12 @@ fn ending(task: &Task, end: AgentEnd, work: Work) -> Ending {
 
 fn verdict_on_work(task: &Task, work: &Work) -> Option<Outcome> {
     if let Some(lost) = &work.lost {
-        let reason = format!("the work was not collected: {lost}");
-        return Some(Outcome::failed(OutcomeClass::Transient, reason));
+        let reason = format!("the work was not collected: {}", lost.message());
+        let class = match lost {
+            Lost::Refused(_) => OutcomeClass::CompletionFailed,
+            Lost::Failed(_) => OutcomeClass::Transient,
+        };
+        return Some(Outcome::failed(class, reason));
     }
     let kept = |wanted: &String| {
         work.artifacts.iter().any(|artifact| artifact.path == *wanted || artifact.name == *wanted)

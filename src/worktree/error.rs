@@ -114,6 +114,11 @@ impl WorktreeError {
         }
     }
 
+    /// Whether the agent's work itself is refused, and not the attempt to take it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, WorktreeError::Bundle(_) | WorktreeError::NotDescendant { .. })
+    }
+
     pub(super) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         WorktreeError::Io { doing, path: path.to_owned(), source: source.into() }
     }

@@ -53,3 +53,40 @@ exit 0",
     let branch = run["branch"].as_str().expect("a branch");
     assert_eq!(git(&repo, &["show", &format!("{branch}:work.txt")]), "work");
 }
+
+#[test]
+fn work_that_does_not_go_on_from_the_base_is_refused_and_not_tried_again() {
+    let world = World::new(&[]);
+    let repo = world.path().join("repo");
+    repository(&repo, &[("README", "hello\n")]);
+    let refs = git(&repo, &["for-each-ref"]);
+    let command = "git checkout -q --orphan new && git commit -qm orphan && echo done > done.txt";
+    let script = serde_json::json!({"turns": [
+        {"tool_calls": [{"name": "bash", "arguments": {"command": command}}]},
+        {"text": "Done."}
+    ]});
+    let task = format!(
+        "prompt: Rewrite.\nworkspace: {{repo: {}}}\ncompletion: {{shell: test -e done.txt}}\nmax_retries: 3\n",
+        repo.display()
+    );
+    world.commit(
+        &[("tasks/rewrite.yaml", &task), ("scripted/rewrite.yaml", &script.to_string())],
+        "rewrite",
+    );
+    let run = world.run_task("rewrite");
+    assert_eq!(
+        (&run["state"], &run["outcome"]),
+        (&"dead_lettered".into(), &"completion_failed".into()),
+        "{run:#}"
+    );
+    let events = run["events"].as_array().expect("events");
+    assert!(events.iter().all(|event| event["attempt"] == 1), "it was tried again: {run:#}");
+    let reason = run["reason"].as_str().expect("a reason");
+    assert!(reason.contains("does not descend from the base"), "{reason}");
+    // The work is kept where the agent left it; no ref but the run's own changed.
+    let own = |line: &&str| !line.contains("refs/heads/fleet/");
+    let after = git(&repo, &["for-each-ref"]);
+    assert_eq!(after.lines().filter(own).collect::<Vec<_>>(), refs.lines().collect::<Vec<_>>());
+    let worktrees = world.ok(&["worktree", "list"]);
+    assert!(worktrees.contains("rewrite"), "{worktrees}");
+}
