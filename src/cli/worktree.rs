@@ -88,7 +88,7 @@ async fn remove_through_podman(global: &Global, left: &mut Pruned) {
 
 /// Every worktree, and then who lives: in this order, so that a run which starts meanwhile is not
 /// taken for an orphan.
-async fn survey(global: &Global) -> Result<(Vec<Found>, Lives), Failure> {
+pub(super) async fn survey(global: &Global) -> Result<(Vec<Found>, Lives), Failure> {
     let state = &global.config.state;
     let known = worktree::known_repositories(&state.repositories(), &state.runs());
     let found = worktree::scan(known).await.map_err(failure)?;

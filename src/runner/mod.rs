@@ -46,7 +46,7 @@ pub use disk_guard::{shortage, size};
 pub use execute::Execution;
 pub use executor::{Double, Executor};
 pub use file_system::{FileSystem, NetworkFileSystem, check as check_file_system, classify};
-pub use holder::{HolderError, holders, is_alive};
+pub use holder::{HolderError, HolderLock, holders, is_alive};
 pub use lives::Lives;
 pub use occurrence::by_hand;
 pub use serve_lock::{DaemonInfo, ServeLock, ServeLockError, host_name};

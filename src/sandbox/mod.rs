@@ -44,4 +44,4 @@ pub use report::SealReport;
 pub use runtime::Runtime;
 pub use seccomp::denied_calls;
 pub use spec::{ContainerLimits, GitMounts, SandboxSpec};
-pub use sweep::sweep;
+pub use sweep::{Orphans, orphans, sweep};

@@ -2,12 +2,13 @@
 //! in other storage or carry other labels, and are never touched.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tracing::warn;
 
+use super::command;
 use super::error::PodmanError;
 use super::podman::{PATIENCE, Podman};
 
@@ -54,6 +55,30 @@ impl Podman {
     pub async fn remove_tree(&self, path: &Path) -> Result<(), PodmanError> {
         let fixed = ["unshare", "rm", "-rf", "--one-file-system", "--"].map(OsStr::new);
         self.output(fixed.into_iter().chain([path.as_os_str()]), TREE_PATIENCE).await.map(drop)
+    }
+
+    /// Removes fleet's own storage and its run state, whatever driver it was made with. The caller has
+    /// seen to it that nobody uses it.
+    pub async fn remove_storage(&self) -> Result<(), PodmanError> {
+        // Without the global flags: with them Podman would open the storage first.
+        let mut command = command::command(self.program(), &self.environment());
+        command.args(["unshare", "rm", "-rf", "--one-file-system", "--"]).arg(self.root());
+        command.arg(self.run_dir().join("rr")).arg(self.run_dir().join("tmp"));
+        self.forget_images();
+        let verb = "unshare".to_owned();
+        let finished = command::finish(command, TREE_PATIENCE).await;
+        let finished = finished.map_err(|error| PodmanError::NotRun {
+            verb: verb.clone(),
+            reason: error.to_string(),
+        })?;
+        match finished.code {
+            Some(0) => Ok(()),
+            code => Err(PodmanError::Failed {
+                verb,
+                status: code.unwrap_or(-1),
+                stderr: finished.stderr_tail(),
+            }),
+        }
     }
 
     async fn remove(&self, names: &[String]) -> Result<(), PodmanError> {
@@ -106,17 +131,34 @@ impl Podman {
     }
 }
 
-/// Removes the containers of this state directory whose instance is not alive, and the doors that
-/// dead processes left. How many containers went.
+/// What dead processes of this state directory left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// Ids of containers.
+    pub containers: Vec<String>,
+    /// Files that tell whose a door is; the door lies beside.
+    pub doors: Vec<PathBuf>,
+}
+
+/// Finds the containers of this state directory whose instance is not alive, and the doors that dead
+/// processes left.
+pub async fn orphans(
+    podman: &Podman,
+    alive: &(dyn Fn(&str) -> bool + Send + Sync),
+) -> Result<Orphans, PodmanError> {
+    let rows = podman.rows("label=fleet.instance").await?;
+    let containers = rows.into_iter().filter(|row| !lives(row, alive)).map(|row| row.id).collect();
+    Ok(Orphans { containers, doors: dead_doors(podman, alive)? })
+}
+
+/// Removes them. How many containers went.
 pub async fn sweep(
     podman: &Podman,
     alive: &(dyn Fn(&str) -> bool + Send + Sync),
 ) -> Result<usize, PodmanError> {
-    let rows = podman.rows("label=fleet.instance").await?;
-    let orphans: Vec<String> =
-        rows.into_iter().filter(|row| !lives(row, alive)).map(|row| row.id).collect();
+    let orphans = orphans(podman, alive).await?;
     let mut removed = 0;
-    for id in &orphans {
+    for id in &orphans.containers {
         match podman.remove(std::slice::from_ref(id)).await {
             Ok(()) => removed += 1,
             Err(error) => {
@@ -124,7 +166,7 @@ pub async fn sweep(
             }
         }
     }
-    sweep_doors(podman, alive)?;
+    orphans.doors.iter().try_for_each(|owner| remove_door(owner))?;
     Ok(removed)
 }
 
@@ -133,15 +175,15 @@ fn lives(row: &Row, alive: &dyn Fn(&str) -> bool) -> bool {
     instance.is_some_and(|instance| alive(instance))
 }
 
-fn sweep_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<(), PodmanError> {
+fn failed(verb: &'static str, path: &Path, error: &std::io::Error) -> PodmanError {
+    PodmanError::Files { verb, path: path.display().to_string(), reason: error.to_string() }
+}
+
+fn dead_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>, PodmanError> {
     let dir = podman.run_dir();
-    let failed = |verb, path: &Path, error: std::io::Error| PodmanError::Files {
-        verb,
-        path: path.display().to_string(),
-        reason: error.to_string(),
-    };
-    for entry in std::fs::read_dir(dir).map_err(|error| failed("list", dir, error))? {
-        let path = entry.map_err(|error| failed("list", dir, error))?.path();
+    let mut dead = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(|error| failed("list", dir, &error))? {
+        let path = entry.map_err(|error| failed("list", dir, &error))?.path();
         if path.extension().is_none_or(|extension| extension != "owner") {
             continue;
         }
@@ -153,18 +195,21 @@ fn sweep_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<(), Podm
             Some(instance) => alive(instance),
             None => true,
         };
-        if state != Some(podman.state_label()) || lives {
-            continue;
-        }
-        let door = path.with_extension("");
-        match std::fs::remove_dir_all(&door) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed("remove", &door, error));
-            }
-            _ => std::fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?,
+        if state == Some(podman.state_label()) && !lives {
+            dead.push(path);
         }
     }
-    Ok(())
+    Ok(dead)
+}
+
+fn remove_door(owner: &Path) -> Result<(), PodmanError> {
+    let door = owner.with_extension("");
+    match std::fs::remove_dir_all(&door) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(failed("remove", &door, &error))
+        }
+        _ => std::fs::remove_file(owner).map_err(|error| failed("remove", owner, &error)),
+    }
 }
 
 /// Whether a file was written so lately that a probe may still use its door. In doubt it was.

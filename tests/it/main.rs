@@ -6,6 +6,7 @@ mod cli;
 mod config;
 #[cfg(feature = "fault-injection")]
 mod crash_matrix;
+mod doctor;
 mod env;
 mod git_attacks;
 mod helper;
