@@ -7,9 +7,6 @@ use crate::bundle::Task;
 use crate::run::{Notice, NoticeEvent, Outcome, OutcomeClass, PreparedNotice, RunState};
 use crate::store::ClaimedRun;
 
-/// Characters of a reason that are sent.
-const LONGEST_REASON: usize = 2000;
-
 /// What the end of a run causes, as far as its outcome can.
 const OF_AN_END: [NoticeEvent; 4] = [
     NoticeEvent::Failure,
@@ -79,7 +76,7 @@ impl Occasion<'_> {
             at: self.at,
             state: self.state,
             outcome: self.outcome.map(|class| class.as_str().to_owned()),
-            reason: self.reason.chars().take(LONGEST_REASON).collect(),
+            reason: self.reason.to_owned(),
             attempts: claimed.attempt,
             // The store counts them.
             failures_in_a_row: 0,

@@ -9,9 +9,12 @@ use super::counters::{self, bump};
 use super::writer::Durability;
 use super::{AfterFailure, ClaimedNotice, DueNotices, NoticeRow, Store, StoreError, events};
 use crate::run::{Event, FencingToken, Notice, RunId};
+use crate::secrets::Redactor;
 
 /// Characters of a failure that are kept.
 const LONGEST_ERROR: usize = 500;
+/// Characters of a reason that are sent.
+const LONGEST_REASON: usize = 2000;
 
 impl Store {
     /// Records events of a running run and promises notices of them, both or neither. Refused once the
@@ -30,7 +33,7 @@ impl Store {
                 let failed = |source| StoreError::sql(doing, source);
                 events::append(connection, &redactor, &run, token, &recorded, doing)?;
                 for notice in notices {
-                    let reason = redactor.redact(&notice.reason).into_owned();
+                    let reason = told(&redactor, &notice.reason);
                     promise(connection, &Notice { reason, ..notice }).map_err(failed)?;
                 }
                 Ok(())
@@ -223,4 +226,22 @@ pub(super) fn promise(connection: &Connection, notice: &Notice) -> rusqlite::Res
             params![job, notice.idempotency_key, notice.channel, instant(notice.at)],
         )
         .map(drop)
+}
+
+/// A reason as it is sent: masked first, since a secret that was cut is masked no more.
+pub(super) fn told(redactor: &Redactor, reason: &str) -> String {
+    redactor.redact(reason).chars().take(LONGEST_REASON).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_on_the_end_of_a_long_reason_is_masked() {
+        let redactor = Redactor::default();
+        redactor.register("hunter2hunter2");
+        let reason = format!("{}hunter2hunter2", ".".repeat(LONGEST_REASON - 5));
+        assert_eq!(told(&redactor, &reason), format!("{}[reda", ".".repeat(LONGEST_REASON - 5)));
+    }
 }

@@ -165,7 +165,7 @@ pub(super) fn follow_up(
     for prepared in &finish.notices {
         if follow_up.causes(prepared.notice.event, prepared.nth) {
             let notice = Notice {
-                reason: redactor.redact(&prepared.notice.reason).into_owned(),
+                reason: notices::told(redactor, &prepared.notice.reason),
                 failures_in_a_row: follow_up.failures_in_a_row.max(follow_up.before),
                 due,
                 ..prepared.notice.clone()
