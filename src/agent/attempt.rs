@@ -160,6 +160,8 @@ impl Attempt {
                 Ok(sandbox)
             }
             Err(error) => {
+                // Whoever cancelled the run may have taken the start back.
+                self.guard.check()?;
                 let class =
                     if error.transient { OutcomeClass::Transient } else { OutcomeClass::Config };
                 Err(Outcome::failed(class, error.to_string()))

@@ -12,7 +12,7 @@ use super::Context;
 use crate::agent::EventSink;
 use crate::run::{Artifact, EventKind};
 use crate::sandbox::{
-    Call, CallError, FileContent, GitBundle, PodmanSandbox, Reply, Sandbox, SandboxSpec,
+    Call, CallError, FileContent, GitBundle, Reply, Sandbox, SandboxSpec, StartError,
 };
 use crate::tools::MAX_ARTIFACT_BYTES;
 use crate::worktree::{self, Checkout, CollectLimits, CollectRequest, Collected};
@@ -108,12 +108,12 @@ impl Collector<'_> {
     /// it or its helper ended.
     async fn salvager(&self) -> Result<Arc<dyn Sandbox>, String> {
         self.context.podman.remove_run(self.run).await.map_err(|error| error.to_string())?;
-        let failed = |error| format!("no container to salvage the work: {error}");
+        let failed = |error: StartError| format!("no container to salvage the work: {error}");
         let seal =
             self.context.seal_to_start(self.spec.runtime.as_deref()).await.map_err(failed)?;
-        let sandbox = PodmanSandbox::start(&self.context.podman, &seal, self.spec.clone());
-        let sandbox = sandbox.await.map_err(failed)?;
-        Ok(Arc::new(sandbox))
+        let started = self.context.sandboxes.start_salvage(&seal, self.spec.clone()).await;
+        let sandbox = started.map_err(|error| failed(error.into()))?;
+        Ok(sandbox)
     }
 
     async fn commits(&self, sandbox: &dyn Sandbox) -> Result<Option<Collected>, Lost> {

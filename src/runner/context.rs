@@ -14,7 +14,7 @@ use super::seals::Seals;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
 use crate::run::{Alarms, RunId};
-use crate::sandbox::{Podman, PreflightError, SealReport, preflight};
+use crate::sandbox::{Podman, Pool, PreflightError, SealReport, preflight};
 use crate::secrets::Redactor;
 use crate::store::{ClaimRequest, Store, StoreError};
 
@@ -29,6 +29,8 @@ pub struct Context {
     pub seal: SealReport,
     /// Under other OCI runtimes, which bundles name.
     pub(super) seals: Seals,
+    /// Every sandbox of this process is started there.
+    pub sandboxes: Pool,
     pub holder: HolderLock,
     pub executor: Executor,
     /// What is wrong with the host, for the page and before claims.
@@ -95,6 +97,7 @@ impl Context {
             clock,
             redactor,
             models,
+            sandboxes: Pool::new(podman.clone()),
             podman,
             seal,
             seals: Seals::default(),

@@ -156,7 +156,7 @@ impl Attempt<'_> {
         let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, checkout);
         let sandbox = workspace::start(self.context, spec.clone(), events.clone());
         if let Some(ending) = self.condition(task, &sandbox, &events).await {
-            close_later(sandbox.await.ok());
+            self.close_later(sandbox.await.ok());
             return Ok(ending);
         }
         let input = self.agent_input(
@@ -178,7 +178,7 @@ impl Attempt<'_> {
             events,
         };
         let (sandbox, work) = self.collect(collector, sandbox, end.artifacts.clone()).await;
-        close_later(sandbox);
+        self.close_later(sandbox);
         Ok(ending(task, end, work))
     }
 
@@ -335,6 +335,14 @@ impl Attempt<'_> {
         }
     }
 
+    /// Ends the container beside the terminal transaction. The clean-up job of that transaction
+    /// removes what this leaves, whatever happens to this process.
+    fn close_later(&self, sandbox: Option<Arc<dyn Sandbox>>) {
+        if let Some(sandbox) = sandbox {
+            self.context.sandboxes.close_later(sandbox);
+        }
+    }
+
     /// Collects, unless the run may not be written any more.
     async fn collect(
         &self,
@@ -361,14 +369,6 @@ fn worktree_ready(checkout: &Checkout, took: Duration) -> EventKind {
         branch: checkout.branch.clone(),
         base_commit: checkout.base_commit.clone(),
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-    }
-}
-
-/// Ends the container beside the terminal transaction. The clean-up job of that transaction removes
-/// what this leaves, whatever happens to this process.
-fn close_later(sandbox: Option<Arc<dyn Sandbox>>) {
-    if let Some(sandbox) = sandbox {
-        tokio::spawn(async move { sandbox.close().await });
     }
 }
 

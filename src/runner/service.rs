@@ -403,6 +403,7 @@ impl Service {
             }
         }
         self.interrupt().await;
+        self.context.sandboxes.close().await;
         tokio::join!(self.housekeeping.finish(&self.context), self.courier.finish());
         info!("stopped");
         Ok(())
@@ -412,6 +413,8 @@ impl Service {
         for (_, cancel) in self.active.values() {
             cancel.cancel(CancelReason::Shutdown);
         }
+        // After the cancels, so that a start that is taken back is not taken for a failed one.
+        self.context.sandboxes.refuse();
         let clock = self.context.clock.clone();
         let deadline = clock.now() + LAST_WORDS;
         while !self.running.is_empty() {

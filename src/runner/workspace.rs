@@ -13,7 +13,7 @@ use crate::bundle::{Bundle, Task};
 use crate::fault;
 use crate::run::{EventKind, Outcome, OutcomeClass};
 use crate::sandbox::{
-    ContainerLimits, GitMounts, PendingSandbox, PodmanSandbox, Sandbox, SandboxSpec, StartError,
+    ContainerLimits, GitMounts, PendingSandbox, Sandbox, SandboxSpec, StartError,
 };
 use crate::store::ClaimedRun;
 use crate::worktree::{
@@ -127,7 +127,7 @@ pub fn start(context: &Arc<Context>, spec: SandboxSpec, events: EventSink) -> Pe
     let begun = tokio::spawn(async move {
         let began = Instant::now();
         let seal = context.seal_to_start(spec.runtime.as_deref()).await?;
-        let sandbox = PodmanSandbox::start(&context.podman, &seal, spec).await?;
+        let sandbox = context.sandboxes.start(&seal, spec).await?;
         fault::point("after_container_start");
         let ready = EventKind::SandboxReady {
             container: sandbox.container().to_owned(),
@@ -138,7 +138,7 @@ pub fn start(context: &Arc<Context>, spec: SandboxSpec, events: EventSink) -> Pe
         };
         // A closed log ends the run by itself.
         let _ = events.record(ready).await;
-        Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
+        Ok(sandbox as Arc<dyn Sandbox>)
     });
     async move {
         begun.await.unwrap_or_else(|_| {

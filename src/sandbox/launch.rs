@@ -11,6 +11,7 @@ use super::door::{Door, OpenDoor, Peers};
 use super::helper;
 use super::image::Image;
 use super::podman::{Podman, mountable, random_hex};
+use super::preflight::complaint;
 use super::report::SealReport;
 use super::runtime::Runtime;
 use super::seal::{self, Seal};
@@ -22,7 +23,6 @@ const HELLO_PATIENCE: Duration = Duration::from_secs(20);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Between looks whether the container is still there.
 const LOOK: Duration = Duration::from_secs(1);
-const RUN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A container whose helper was let in.
 pub(super) struct Launched {
@@ -54,16 +54,19 @@ pub(super) async fn launch(
     let args = run_args(podman, report, spec, &image, &name, &door);
     let started = Started { podman: podman.clone(), name: Some(name) };
     let peers = Peers { uid: podman.host().uid, subordinate: report.speakers.clone() };
-    let message = match bring_up(podman, spec, &args, &door, &open, &peers).await {
+    let failed = match bring_up(podman, spec, &args, &door, &open, &peers).await {
         Ok(stream) => return Ok(Launched { name: started.keep(), stream, door }),
-        Err(Failed::Podman(message)) => message,
-        Err(Failed::Vanished) => last_words(podman, spec, &args).await,
+        Err(Failed::Run(message)) if image_is_gone(podman, &spec.image).await => {
+            permanent(format!("{message}: {}", no_image(&spec.image)))
+        }
+        Err(Failed::Run(message) | Failed::Podman(message)) => transient(message),
+        Err(Failed::Vanished) => transient(last_words(podman, spec, &args).await),
     };
     let removed = podman.remove_container(started.name()).await;
     started.keep();
     // The error that is told is the first one; the sweep tries the removal again.
     let note = removed.err().map(|error| format!(" ({error})")).unwrap_or_default();
-    Err(transient(format!("{message}{note}")))
+    Err(StartError { message: format!("{}{note}", failed.message), ..failed })
 }
 
 fn check_paths(spec: &SandboxSpec) -> Result<(), StartError> {
@@ -102,9 +105,17 @@ fn lacks_overlays(runtime: Runtime) -> bool {
 
 async fn image(podman: &Podman, name: &str) -> Result<Image, StartError> {
     let found = podman.image(name).await.map_err(|error| transient(error.to_string()))?;
-    found.ok_or_else(|| {
-        permanent(format!("there is no sandbox image {name}: run `fleet sandbox build`"))
-    })
+    found.ok_or_else(|| permanent(no_image(name)))
+}
+
+fn no_image(name: &str) -> String {
+    format!("there is no sandbox image {name}: run `fleet sandbox build`")
+}
+
+/// Whether an image that was there once has been removed since. In doubt it was not.
+async fn image_is_gone(podman: &Podman, name: &str) -> bool {
+    podman.forget_known_image(name);
+    matches!(podman.image(name).await, Ok(None))
 }
 
 /// Everything after `podman` and its global flags.
@@ -155,12 +166,14 @@ async fn bring_up(
     open: &OpenDoor,
     peers: &Peers,
 ) -> Result<UnixStream, Failed> {
-    let run = podman.finish(spec.runtime.as_deref(), args, RUN_PATIENCE);
+    let run = podman.finish(spec.runtime.as_deref(), args, podman.patience());
     let finished = run.await.map_err(|error| Failed::Podman(error.to_string()))?;
     if finished.code != Some(0) {
         let status = finished.code.unwrap_or(-1);
         let stderr = finished.stderr_tail();
-        return Err(Failed::Podman(format!("podman run failed (status {status}): {stderr}")));
+        let told = complaint::of(podman, &stderr).map(|fault| fault.to_string());
+        let plain = || format!("podman run failed (status {status}): {stderr}");
+        return Err(Failed::Run(told.unwrap_or_else(plain)));
     }
     let name = name_of(args);
     let workspace = spec.workspace.to_string_lossy();
@@ -176,6 +189,8 @@ async fn bring_up(
 
 /// How a start failed.
 enum Failed {
+    /// `podman run` said that it failed.
+    Run(String),
     Podman(String),
     /// The container ended before its helper answered.
     Vanished,
@@ -185,7 +200,7 @@ enum Failed {
 async fn vanished(podman: &Podman, name: &str) {
     loop {
         tokio::time::sleep(LOOK).await;
-        let exists = podman.finish(None, ["container", "exists", name], RUN_PATIENCE).await;
+        let exists = podman.finish(None, ["container", "exists", name], podman.patience()).await;
         if exists.is_ok_and(|finished| finished.code == Some(1)) {
             return;
         }
@@ -230,10 +245,7 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
-        let podman = self.podman.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            // Its helper finds no door and ends; this is for a container that never ran one.
-            runtime.spawn(async move { podman.remove_container(&name).await });
-        }
+        // Its helper finds no door and ends; this is for a container that never ran one.
+        self.podman.remove_later(name);
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
 
 use super::command::{self, ChildError, Finished};
 use super::error::{PodmanError, PreflightError};
@@ -17,7 +19,7 @@ use super::image::Image;
 use super::runtime::Runtime;
 use crate::config::Config;
 
-/// How long an ordinary Podman call may take.
+/// How long an ordinary Podman call may take on a real host.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// fleet's Podman: its storage, its runtime directory, its environment. Cheap to clone.
@@ -38,6 +40,8 @@ struct Inner {
     host: Host,
     /// Images that were inspected, by the name they were asked for.
     images: Mutex<HashMap<String, Image>>,
+    /// Removals of what was given up half-way.
+    removals: TaskTracker,
 }
 
 impl Podman {
@@ -72,6 +76,7 @@ impl Podman {
             state_label: short_hash(config.state.root()),
             host,
             images: Mutex::default(),
+            removals: TaskTracker::new(),
         };
         Ok(Podman { inner: Arc::new(inner) })
     }
@@ -99,6 +104,11 @@ impl Podman {
         &self.inner.run_dir
     }
 
+    /// How long an ordinary Podman call may take.
+    pub(super) fn patience(&self) -> Duration {
+        self.inner.host.around.patience
+    }
+
     pub(super) fn root(&self) -> &Path {
         &self.inner.root
     }
@@ -121,10 +131,34 @@ impl Podman {
         self.images().clear();
     }
 
+    /// Forgets one image: it may be gone.
+    pub(super) fn forget_known_image(&self, name: &str) {
+        self.images().remove(name);
+    }
+
+    /// Removes a container that nobody waits for any more, beside whatever follows.
+    pub(super) fn remove_later(&self, name: String) {
+        let podman = self.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let removal = async move {
+                if let Err(error) = podman.remove_container(&name).await {
+                    warn!(container = %name, %error, "cannot remove a container that was given up");
+                }
+            };
+            self.inner.removals.spawn_on(removal, &runtime);
+        }
+    }
+
+    /// Waits until everything that was given up so far is removed.
+    pub(super) async fn settle(&self) {
+        self.inner.removals.close();
+        self.inner.removals.wait().await;
+    }
+
     /// Removes an image's name, if it is there.
     pub(super) async fn forget_image(&self, name: &str) -> Result<(), PodmanError> {
         self.forget_images();
-        self.output(["image", "rm", "--force", "--ignore", name], PATIENCE).await.map(drop)
+        self.output(["image", "rm", "--force", "--ignore", name], self.patience()).await.map(drop)
     }
 
     fn images(&self) -> std::sync::MutexGuard<'_, HashMap<String, Image>> {

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::command;
 use super::error::PodmanError;
-use super::podman::{PATIENCE, Podman};
+use super::podman::Podman;
 
 /// The instance in the owner file of a probe's door: probes are no holders.
 pub(super) const PROBE: &str = "probe";
@@ -89,7 +89,7 @@ impl Podman {
         let fixed = ["rm", "--force", "--time", "0", "--ignore"].map(str::to_owned);
         loop {
             let args = fixed.iter().chain(names);
-            let failure = self.output(args, PATIENCE).await.err();
+            let failure = self.output(args, self.patience()).await.err();
             // `--rm` may be removing it at the same time: what counts is that it is gone.
             if self.all_gone(names).await? {
                 return Ok(());
@@ -111,7 +111,7 @@ impl Podman {
 
     async fn all_gone(&self, names: &[String]) -> Result<bool, PodmanError> {
         for name in names {
-            let exists = self.finish(None, ["container", "exists", name], PATIENCE).await?;
+            let exists = self.finish(None, ["container", "exists", name], self.patience()).await?;
             if exists.code != Some(1) {
                 return Ok(false);
             }
@@ -123,7 +123,7 @@ impl Podman {
     async fn rows(&self, filter: &str) -> Result<Vec<Row>, PodmanError> {
         let mine = format!("label=fleet.state={}", self.state_label());
         let args = ["ps", "--all", "--format", "json", "--filter", &mine, "--filter", filter];
-        let stdout = self.output(args, PATIENCE).await?;
+        let stdout = self.output(args, self.patience()).await?;
         serde_json::from_slice(&stdout).map_err(|error| PodmanError::Output {
             verb: "ps".to_owned(),
             reason: error.to_string(),

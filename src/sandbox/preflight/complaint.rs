@@ -24,7 +24,7 @@ pub(super) fn understood(podman: &Podman, error: PodmanError) -> PreflightError 
 }
 
 /// The fault behind what Podman or the OCI runtime wrote to standard error.
-pub(super) fn of(podman: &Podman, stderr: &str) -> Option<PreflightError> {
+pub(in crate::sandbox) fn of(podman: &Podman, stderr: &str) -> Option<PreflightError> {
     let text = stderr.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let reason = || last_error(stderr);

@@ -2,7 +2,7 @@
 //! container reads back what holds. The result is kept for this boot.
 
 mod cache;
-mod complaint;
+pub(super) mod complaint;
 mod facts;
 mod probe;
 mod verdict;

@@ -10,7 +10,7 @@ use super::{bash, bash_within, call, ended, told};
 use crate::env::sandbox::{Cell, containers, podman_command, wait_until};
 
 /// Looks for a process on the host by a word of its command line.
-fn is_running(word: &str) -> bool {
+pub(super) fn is_running(word: &str) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
     processes.filter_map(Result::ok).any(|process| {
         std::fs::read(process.path().join("cmdline"))
@@ -291,7 +291,7 @@ async fn resources_and_files_are_answered() {
 }
 
 /// Doors of this state directory that are left in the runtime directory.
-fn doors(cell: &Cell) -> Vec<String> {
+pub(super) fn doors(cell: &Cell) -> Vec<String> {
     let mut found = Vec::new();
     let runtime = std::env::var("XDG_RUNTIME_DIR").expect("XDG_RUNTIME_DIR is set");
     for dir in std::fs::read_dir(Path::new(&runtime).join("fleet")).expect("fleet's directory") {

@@ -1,7 +1,10 @@
 //! The sandbox, against real Podman.
 
+mod closing;
+mod faults;
 mod git;
 mod hostile;
+mod leaks;
 mod life;
 mod preflight;
 mod runtimes;
