@@ -62,7 +62,7 @@ pub(super) async fn launch(
         Err(Failed::Run(message) | Failed::Podman(message)) => transient(message),
         Err(Failed::Vanished) => transient(last_words(podman, spec, &args).await),
     };
-    let removed = podman.remove_container(started.name()).await;
+    let removed = podman.remove_given_up(started.name()).await;
     started.keep();
     // The error that is told is the first one; the sweep tries the removal again.
     let note = removed.err().map(|error| format!(" ({error})")).unwrap_or_default();

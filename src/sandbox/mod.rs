@@ -17,6 +17,7 @@ mod host;
 mod hostile_peer;
 mod image;
 mod launch;
+mod monitor;
 mod podman;
 mod pool;
 mod preflight;

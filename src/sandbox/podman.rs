@@ -141,7 +141,7 @@ impl Podman {
         let podman = self.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let removal = async move {
-                if let Err(error) = podman.remove_container(&name).await {
+                if let Err(error) = podman.remove_given_up(&name).await {
                     warn!(container = %name, %error, "cannot remove a container that was given up");
                 }
             };

@@ -38,6 +38,13 @@ impl Podman {
         self.remove(&[name.to_owned()]).await
     }
 
+    /// Removes a container whose `podman run` failed or was killed: Podman may not know it.
+    pub(super) async fn remove_given_up(&self, name: &str) -> Result<(), PodmanError> {
+        let removed = self.remove_container(name).await;
+        self.end_monitor(name).await;
+        removed
+    }
+
     /// Removes all containers of a run of this state directory and waits until they are gone.
     pub async fn remove_run(&self, run_id: &str) -> Result<(), PodmanError> {
         let filter = format!("label=fleet.run={run_id}");
@@ -166,7 +173,14 @@ pub async fn sweep(
             }
         }
     }
-    orphans.doors.iter().try_for_each(|owner| remove_door(owner))?;
+    for owner in &orphans.doors {
+        // Read first: it goes with the door.
+        let container = container_of(owner);
+        remove_door(owner)?;
+        if let Some(container) = container {
+            podman.end_monitor(&container).await;
+        }
+    }
     Ok(removed)
 }
 
@@ -200,6 +214,12 @@ fn dead_doors(podman: &Podman, alive: &dyn Fn(&str) -> bool) -> Result<Vec<PathB
         }
     }
     Ok(dead)
+}
+
+/// The container that a door was made for.
+fn container_of(owner: &Path) -> Option<String> {
+    let owner = std::fs::read_to_string(owner).ok()?;
+    owner.lines().nth(2).map(str::to_owned)
 }
 
 fn remove_door(owner: &Path) -> Result<(), PodmanError> {

@@ -113,7 +113,7 @@ async fn sandbox_ends_although_podman_hangs_when_it_is_removed() {
 #[tokio::test]
 async fn podman_that_is_killed_while_it_starts_a_container_leaves_nothing() {
     let cell = Cell::new().await;
-    for millis in ["010", "030", "060", "090", "120", "160"] {
+    for millis in ["010", "030", "060", "080", "090", "100", "110", "120", "160"] {
         let answer = format!("[ $verb = run ] && {{ (sleep 0.{millis}; kill -9 0) & }}");
         let podman = podman_that(&cell, &answer, Duration::from_secs(30));
         let run = format!("run-killed-{millis}");
