@@ -19,8 +19,8 @@ impl Podman {
         let uid = self.host().uid;
         let owned = container.to_owned();
         let found = tokio::task::spawn_blocking(move || monitored(&owned, uid)).await;
-        let Some(runtime) = self.host().around.find_program(self.runtime()) else { return };
-        for id in found.unwrap_or_default() {
+        for Watched { id, runtime } in found.unwrap_or_default() {
+            let Some(runtime) = self.host().around.find_program(&runtime) else { continue };
             let mut delete = command::command(&runtime, &self.environment());
             delete.args(["delete", "--force", &id]);
             match command::finish(delete, PATIENCE).await {
@@ -39,8 +39,16 @@ impl Podman {
     }
 }
 
-/// Ids of the containers of that name that a monitor watches.
-fn monitored(container: &str, uid: u32) -> Vec<String> {
+/// What a monitor watches.
+#[derive(Debug, PartialEq, Eq)]
+struct Watched {
+    id: String,
+    /// The OCI runtime's program.
+    runtime: String,
+}
+
+/// The containers of that name that a monitor watches.
+fn monitored(container: &str, uid: u32) -> Vec<Watched> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     processes
         .filter_map(Result::ok)
@@ -61,18 +69,20 @@ fn is_own(process: &Path, uid: u32) -> bool {
     fields("Uid:").first() == Some(&uid.as_str()) && fields("NSpid:").len() == 1
 }
 
-/// The container's id, when the arguments are those of its monitor.
-fn watched(cmdline: &[u8], container: &str) -> Option<String> {
+/// The container, when the arguments are those of its monitor.
+fn watched(cmdline: &[u8], container: &str) -> Option<Watched> {
     let args: Vec<&str> =
         cmdline.split(|byte| *byte == 0).map(std::str::from_utf8).collect::<Result<_, _>>().ok()?;
     let after = |flag: &str| {
         let at = args.iter().position(|arg| *arg == flag)?;
         args.get(at + 1).copied()
     };
-    let is_monitor = args.first()?.rsplit('/').next() == Some("conmon");
+    let program = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    let is_monitor = program(args.first()?).as_deref() == Some("conmon");
+    let runtime = program(after("-r")?)?;
     let id = after("-c").filter(|_| is_monitor && after("-n") == Some(container))?;
     let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| id.to_owned())
+    is_id.then(|| Watched { id: id.to_owned(), runtime })
 }
 
 #[cfg(test)]
@@ -86,7 +96,10 @@ mod tests {
             format!("{program}\0--api-version\x001\0-c\0{id}\0-u\0{id}\0-n\0{name}\0-r\0/x/runc\0")
         };
         let of = |line: String| watched(line.as_bytes(), "fleet-a-1");
-        assert_eq!(of(line("/usr/bin/conmon", &id, "fleet-a-1")), Some(id.clone()));
+        assert_eq!(
+            of(line("/usr/bin/conmon", &id, "fleet-a-1")),
+            Some(Watched { id: id.clone(), runtime: "runc".to_owned() })
+        );
         for other in [
             line("/usr/bin/conmon", &id, "fleet-a-12"),
             line("/usr/bin/other", &id, "fleet-a-1"),

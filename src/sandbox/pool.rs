@@ -73,13 +73,21 @@ impl Pool {
 
     /// Starts a run's sandbox. A start that is overtaken by the closing is taken back before this
     /// returns.
-    pub async fn start(&self, seal: &SealReport, spec: SandboxSpec) -> Result<Arc<PodmanSandbox>, PoolError> {
+    pub async fn start(
+        &self,
+        seal: &SealReport,
+        spec: SandboxSpec,
+    ) -> Result<Arc<PodmanSandbox>, PoolError> {
         self.start_until(&self.inner.refusing, seal, spec).await
     }
 
     /// Starts a sandbox in which finished work is collected: while runs are interrupted too, until
     /// the pool is closed.
-    pub async fn start_salvage(&self, seal: &SealReport, spec: SandboxSpec) -> Result<Arc<PodmanSandbox>, PoolError> {
+    pub async fn start_salvage(
+        &self,
+        seal: &SealReport,
+        spec: SandboxSpec,
+    ) -> Result<Arc<PodmanSandbox>, PoolError> {
         self.start_until(&self.inner.closed, seal, spec).await
     }
 

@@ -9,6 +9,7 @@ mod credentials;
 mod daemon;
 mod hostile_git;
 mod models;
+mod moved_base;
 mod notices;
 mod operator;
 mod policies;

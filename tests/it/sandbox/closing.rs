@@ -10,18 +10,19 @@ use super::{bash, call, ended, told};
 use crate::env::sandbox::{Cell, containers, wait_until};
 
 fn pool(cell: &Cell) -> Pool {
-    Pool::new(cell.podman.clone(), cell.seal.clone())
+    Pool::new(cell.podman.clone())
 }
 
 #[tokio::test]
 async fn closing_takes_back_starts_in_progress_ends_what_runs_and_refuses_the_rest() {
     let cell = Cell::new().await;
     let pool = pool(&cell);
-    let running = pool.start(cell.spec("run-running")).await.expect("it starts");
+    let running = pool.start(&cell.seal, cell.spec("run-running")).await.expect("it starts");
     let starts: Vec<_> = (0..4)
         .map(|n| {
-            let (pool, spec) = (pool.clone(), cell.spec(&format!("run-{n}")));
-            tokio::spawn(async move { pool.start(spec).await.map(drop) })
+            let (pool, seal) = (pool.clone(), cell.seal.clone());
+            let spec = cell.spec(&format!("run-{n}"));
+            tokio::spawn(async move { pool.start(&seal, spec).await.map(drop) })
         })
         .collect();
     // All four are past their look at the pool, with Podman at work.
@@ -36,9 +37,10 @@ async fn closing_takes_back_starts_in_progress_ends_what_runs_and_refuses_the_re
     let answer = call(&running, bash("true")).await;
     assert!(matches!(answer, Err(CallError::Gone(_))), "{answer:?}");
     let began = Instant::now();
-    for refused in
-        [pool.start(cell.spec("run-late")).await, pool.start_salvage(cell.spec("x")).await]
-    {
+    for refused in [
+        pool.start(&cell.seal, cell.spec("run-late")).await,
+        pool.start_salvage(&cell.seal, cell.spec("x")).await,
+    ] {
         let error = refused.err().expect("refused").to_string();
         let want = "sandbox did not start: this process is ending and starts none any more";
         assert_eq!(error, want);
@@ -51,9 +53,9 @@ async fn runs_get_no_sandbox_while_they_are_interrupted_but_their_work_is_collec
     let cell = Cell::new().await;
     let pool = pool(&cell);
     pool.refuse();
-    let refused = pool.start(cell.spec("run-new")).await.map(drop);
+    let refused = pool.start(&cell.seal, cell.spec("run-new")).await.map(drop);
     assert!(matches!(refused, Err(PoolError::Closed)), "{refused:?}");
-    let salvage = pool.start_salvage(cell.spec("run-old")).await.expect("it starts");
+    let salvage = pool.start_salvage(&cell.seal, cell.spec("run-old")).await.expect("it starts");
     assert_eq!(told(&salvage, "echo saved").await, ended(0, "saved\n"));
     pool.close().await;
     assert_eq!(containers(&cell.podman, "run-old").await, [""; 0]);
@@ -63,7 +65,7 @@ async fn runs_get_no_sandbox_while_they_are_interrupted_but_their_work_is_collec
 async fn closing_waits_for_the_ends_that_nobody_waits_for() {
     let cell = Cell::new().await;
     let pool = pool(&cell);
-    let sandbox = pool.start(cell.spec("run-later")).await.expect("it starts");
+    let sandbox = pool.start(&cell.seal, cell.spec("run-later")).await.expect("it starts");
     pool.close_later(sandbox as Arc<dyn Sandbox>);
     pool.close().await;
     assert_eq!(containers(&cell.podman, "run-later").await, [""; 0]);
