@@ -16,22 +16,42 @@ as_root() {
     fi
 }
 
-# install_packages PACKAGE…: installs what is missing with apt, and nothing else.
+# What installs packages here: apt or dnf.
+if command -v apt-get >/dev/null; then PACKAGES_BY=apt
+elif command -v dnf >/dev/null; then PACKAGES_BY=dnf
+else PACKAGES_BY=nobody
+fi
+
+# is_installed PACKAGE
+is_installed() {
+    case $PACKAGES_BY in
+        apt) dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed ;;
+        dnf) rpm --quiet -q "$1" ;;
+    esac
+}
+
+# install_packages PACKAGE…: installs what is missing with apt or dnf, and nothing else.
 install_packages() {
     local missing=() package
-    command -v apt-get >/dev/null ||
-        die "this host has no apt-get: only Debian and Ubuntu are set up automatically" \
+    [ $PACKAGES_BY != nobody ] ||
+        die "this host has neither apt-get nor dnf: only Debian, Ubuntu and Fedora are set up automatically" \
             "install these yourself and start again: $*"
     for package in "$@"; do
-        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+        is_installed "$package" || missing+=("$package")
     done
     if [ ${#missing[@]} = 0 ]; then note "packages: all present"; return; fi
     note "installing packages: ${missing[*]}"
-    as_root env DEBIAN_FRONTEND=noninteractive sh -c '
-        apt-get -q update && apt-get -q install -y --no-install-recommends "$@"' sh "${missing[@]}" \
-        >"$LOG" 2>&1 ||
-        die "the packages could not be installed (see $LOG)" \
-            "as root: apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+    if [ $PACKAGES_BY = apt ]; then
+        as_root env DEBIAN_FRONTEND=noninteractive sh -c '
+            apt-get -q update && apt-get -q install -y --no-install-recommends "$@"' sh "${missing[@]}" \
+            >"$LOG" 2>&1 ||
+            die "the packages could not be installed (see $LOG)" \
+                "as root: apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+    else
+        as_root dnf --assumeyes --setopt=install_weak_deps=False install "${missing[@]}" >"$LOG" 2>&1 ||
+            die "the packages could not be installed (see $LOG)" \
+                "as root: dnf --setopt=install_weak_deps=False install ${missing[*]}"
+    fi
 }
 
 # need_rust DIRECTORY: puts a toolchain that is new enough on PATH.
@@ -122,7 +142,14 @@ as_service_user() {
     if [ "$(id -u)" = 0 ]; then runuser -u "$user" -- "${clean[@]}" "$@"; else "${clean[@]}" "$@"; fi
 }
 
-# What rootless Podman and the sandbox image need.
-SANDBOX_PACKAGES=(podman crun runc uidmap mmdebstrap git python3 ca-certificates util-linux)
-# What the build needs besides Rust: a C compiler for SQLite.
-BUILD_PACKAGES=(gcc libc6-dev)
+# What rootless Podman and the sandbox image need, what the build needs besides Rust (a C compiler for
+# SQLite), and what the tests need besides both.
+if [ $PACKAGES_BY = dnf ]; then
+    SANDBOX_PACKAGES=(podman crun runc shadow-utils git python3 ca-certificates util-linux tar)
+    BUILD_PACKAGES=(gcc glibc-devel)
+    TEST_PACKAGES=(chromium)
+else
+    SANDBOX_PACKAGES=(podman crun runc uidmap mmdebstrap git python3 ca-certificates util-linux)
+    BUILD_PACKAGES=(gcc libc6-dev)
+    TEST_PACKAGES=(chromium runsc)
+fi

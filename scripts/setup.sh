@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets fleet up on a fresh Debian or Ubuntu host and runs the demo to its end. Needs no API key and
+# Sets fleet up on a fresh Debian, Ubuntu or Fedora host and runs the demo to its end. Needs no API key and
 # no image registry. May be run again: it does what is missing.
 #
 #   scripts/setup.sh [--no-demo] [--no-serve]

@@ -14,8 +14,8 @@ LOG=$(mktemp "${TMPDIR:-/tmp}/fleet-test.XXXXXX")
 started=$SECONDS
 export CARGO_TERM_COLOR=never
 
-say "Packages: ${SANDBOX_PACKAGES[*]} ${BUILD_PACKAGES[*]} chromium runsc"
-install_packages "${SANDBOX_PACKAGES[@]}" "${BUILD_PACKAGES[@]}" chromium runsc
+say "Packages: ${SANDBOX_PACKAGES[*]} ${BUILD_PACKAGES[*]} ${TEST_PACKAGES[*]}"
+install_packages "${SANDBOX_PACKAGES[@]}" "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 
 say "Rust toolchain, cargo-nextest, cargo-deny"
 need_rust .

@@ -69,7 +69,7 @@ impl Surroundings {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    fn text(&self, path: &str) -> String {
+    pub(super) fn text(&self, path: &str) -> String {
         std::fs::read_to_string(self.file(path)).unwrap_or_default()
     }
 

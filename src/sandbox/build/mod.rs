@@ -1,8 +1,10 @@
 //! Makes the sandbox image in fleet's own Podman storage: from the distribution's packages without
 //! root, from another image, or as a skeleton over the host's `/usr`.
 
+mod fedora;
 mod feed;
 mod packages;
+mod pipe;
 mod skeleton;
 
 use std::path::Path;
@@ -20,7 +22,7 @@ const IMPORT_PATIENCE: Duration = Duration::from_secs(600);
 /// Where the image's programs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
-    /// The distribution's packages where mmdebstrap is installed, else the skeleton.
+    /// The distribution's packages by mmdebstrap or Fedora's dnf, else the skeleton.
     Best { python: Python },
     /// The host's own `/usr`: for development and tests only.
     Skeleton,
@@ -62,19 +64,36 @@ pub async fn build(
     match recipe {
         Recipe::Base(reference) => from_base(podman, config, &reference, say).await?,
         Recipe::Skeleton => from_host(podman, config, say).await?,
-        Recipe::Best { python } => match podman.host().around.find_program("mmdebstrap") {
-            Some(program) => packages::build(podman, config, &program, python, say).await?,
-            None => {
-                say("mmdebstrap is not installed: falling back to a skeleton image");
-                from_host(podman, config, say).await?;
-            }
-        },
+        Recipe::Best { python } => best(podman, config, python, say).await?,
     }
     podman.forget_images();
     podman
         .image(&config.image)
         .await?
         .ok_or_else(|| PreflightError::ImageMissing { image: config.image.clone() }.into())
+}
+
+/// The distribution's packages, by what is installed here, else the skeleton.
+async fn best(
+    podman: &Podman,
+    config: &Config,
+    python: Python,
+    say: &(dyn Fn(&str) + Send + Sync),
+) -> Result<(), BuildError> {
+    let around = &podman.host().around;
+    let release = around.text("/etc/os-release");
+    if fedora::is_fedora(&release) && around.find_program("dnf").is_some() {
+        return fedora::build(podman, config, &release, python, say).await;
+    }
+    match around.find_program("mmdebstrap") {
+        Some(program) => packages::build(podman, config, &program, &release, python, say).await,
+        None => {
+            say(
+                "neither mmdebstrap nor Fedora's dnf is installed: falling back to a skeleton image",
+            );
+            from_host(podman, config, say).await
+        }
+    }
 }
 
 /// The image that the configuration names, when it is there.

@@ -18,6 +18,8 @@ while [ $# -gt 0 ]; do
     case $1 in --*=*) shift ;; --*) shift 2 ;; *) break ;; esac
 done
 echo "$*" >>"$here/calls"
+[ "$1" = unshare ] && shift && exec "$@"
+[ "$1" = import ] && cat >"$here/imported.tar"
 [ -e "$here/$1.hangs" ] && exec sleep 300
 [ -e "$here/$1.err" ] && cat "$here/$1.err" >&2
 [ -e "$here/$1.out" ] && cat "$here/$1.out"

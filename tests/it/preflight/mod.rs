@@ -2,6 +2,7 @@
 
 mod complaints;
 mod facts;
+mod fedora;
 mod page;
 mod read_back;
 mod runtimes;
