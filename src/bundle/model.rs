@@ -90,6 +90,23 @@ pub struct TaskSchedule {
     pub count: Option<u64>,
 }
 
+impl TaskSchedule {
+    /// How many runs are left after `used`; `None` is without end.
+    pub fn left(&self, used: u64) -> Option<u64> {
+        self.count.map(|count| count.saturating_sub(used))
+    }
+}
+
+impl Bundle {
+    /// Whether some task's schedule ends after a number of runs.
+    pub fn has_counted_schedules(&self) -> bool {
+        let counted = |task: &Arc<Task>| {
+            task.schedule.as_ref().is_some_and(|schedule| schedule.count.is_some())
+        };
+        self.tasks.values().any(counted)
+    }
+}
+
 /// What happens to due times that passed while nothing could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misfire {

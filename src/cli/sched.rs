@@ -6,12 +6,16 @@ mod next;
 mod pause;
 mod trigger;
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 
 use super::bundle_source::BundleSource;
 use super::{Exit, Failure, Global};
 use crate::bundle::{Bundle, Task};
+use crate::run::TaskName;
 use crate::schedule;
+use crate::store::HeldTask;
 
 /// Shows and changes what is scheduled.
 #[derive(Debug, clap::Args)]
@@ -71,6 +75,16 @@ fn wake(global: &Global) {
 /// A short local time for tables.
 pub(super) fn local(at: Timestamp, zone: &str) -> String {
     at.to_zoned(schedule::zone(zone)).strftime("%a %Y-%m-%d %H:%M %Z").to_string()
+}
+
+/// How tasks are held, and how many runs their schedules have started.
+type Standing = (HashMap<TaskName, HeldTask>, HashMap<TaskName, u64>);
+
+/// What the store says of tasks; nothing where there is no store yet.
+fn standing(global: &Global) -> Result<Standing, Failure> {
+    let Some(store) = global.existing_store()? else { return Ok(Standing::default()) };
+    let held = global.block_on(store.held_tasks())??;
+    Ok((held, global.block_on(store.scheduled_runs())??))
 }
 
 fn find<'a>(bundle: &'a Bundle, name: &str) -> Result<&'a Task, Failure> {

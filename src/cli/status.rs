@@ -13,7 +13,7 @@ use crate::bundle::{Loaded, Problem, Severity};
 use crate::clock::Clock;
 use crate::run::{RunState, TaskName};
 use crate::runner::{DaemonInfo, ServeLock, shortage};
-use crate::status::TaskView;
+use crate::status::{BundleView, TaskView};
 use crate::store::{DeadLetterRow, Gap, HeldTask, RunFilter, RunRow, Store, StoreError, Totals};
 
 /// How far back failures are shown.
@@ -97,6 +97,7 @@ struct Kept {
     dead_letters: Vec<DeadLetterRow>,
     gap: Option<Gap>,
     held: HashMap<TaskName, HeldTask>,
+    used: HashMap<TaskName, u64>,
 }
 
 impl Kept {
@@ -114,6 +115,7 @@ impl Kept {
             failed_lately,
             gap: store.gap().await?,
             held: store.held_tasks().await?,
+            used: store.scheduled_runs().await?,
             dead_letters: store.dead_letters(None, MOST, 0).await?,
         })
     }
@@ -128,7 +130,10 @@ fn report(
 ) -> Report {
     let bundle = loaded.as_ref().and_then(|loaded| loaded.bundle.as_deref());
     let tasks: Vec<TaskView> = bundle
-        .map(|bundle| bundle.tasks.values().map(|task| TaskView::of(task, now)).collect())
+        .map(|bundle| {
+            let view = BundleView::of(bundle, Vec::new(), now);
+            view.holding(&HashMap::new(), &kept.used, now).tasks
+        })
         .unwrap_or_default();
     let mut held: Vec<HeldLine> = kept
         .held

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use jiff::Timestamp;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, TaskSchedule};
 use crate::run::TaskName;
 use crate::schedule::Schedule;
 
@@ -40,17 +40,36 @@ impl Agenda {
         for task in bundle.tasks.values().filter(|task| task.enabled) {
             let Some(schedule) = &task.schedule else { continue };
             let used = used.get(&task.name).copied().unwrap_or(0);
-            let left = schedule.count.map(|count| count.saturating_sub(used));
-            if left == Some(0) {
-                continue;
-            }
-            if let Some(at) = schedule.schedule.next_after(after) {
-                agenda.next.push(Reverse(Due { at, task: task.name.clone() }));
-                let entry = Entry { schedule: schedule.schedule.clone(), left };
-                agenda.entries.insert(task.name.clone(), entry);
-            }
+            agenda.enter(&task.name, schedule, used, after);
         }
         agenda
+    }
+
+    fn enter(&mut self, task: &TaskName, schedule: &TaskSchedule, used: u64, after: Timestamp) {
+        let left = schedule.left(used);
+        if left == Some(0) {
+            return;
+        }
+        if let Some(at) = schedule.schedule.next_after(after) {
+            self.next.push(Reverse(Due { at, task: task.clone() }));
+            let entry = Entry { schedule: schedule.schedule.clone(), left };
+            self.entries.insert(task.clone(), entry);
+        }
+    }
+
+    /// Counts anew how often the tasks whose schedules end by a count may still run: what was let run
+    /// may have been skipped since. A task that may run again is due after `now`.
+    pub fn recount(&mut self, bundle: &Bundle, now: Timestamp, used: &HashMap<TaskName, u64>) {
+        for task in bundle.tasks.values().filter(|task| task.enabled) {
+            let Some(schedule @ TaskSchedule { count: Some(_), .. }) = &task.schedule else {
+                continue;
+            };
+            let used = used.get(&task.name).copied().unwrap_or(0);
+            match self.entries.get_mut(&task.name) {
+                Some(entry) => entry.left = schedule.left(used),
+                None => self.enter(&task.name, schedule, used, now),
+            }
+        }
     }
 
     /// When something is due next.

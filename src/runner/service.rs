@@ -186,6 +186,11 @@ impl Service {
             return Ok(());
         }
         self.looked_at = None;
+        if self.bundles.current().has_counted_schedules() {
+            // A run that was skipped or cancelled before it began is not counted.
+            let used = self.context.store.scheduled_runs().await?;
+            self.agenda.recount(&self.bundles.current(), now, &used);
+        }
         self.pass_on_wishes().await?;
         self.claim().await?;
         let is_short = self.context.alarms.is_raised(Alarm::DiskSpace);

@@ -38,6 +38,11 @@ pub struct TaskView {
     pub schedule: Option<Schedule>,
     /// IANA name.
     pub timezone: String,
+    /// How many runs its schedule may still start; absent: without end.
+    pub left: Option<u64>,
+    /// How many it starts in all.
+    #[serde(skip)]
+    pub count: Option<u64>,
     /// The next due instant as it was when the view was published.
     pub next_due: Option<Timestamp>,
     pub tags: Vec<String>,
@@ -67,10 +72,21 @@ impl BundleView {
         BundleView { problems, problems_commit: Some(commit), ..self.clone() }
     }
 
-    /// The same bundle, with the tasks that are held at `now` marked so.
-    pub fn holding(&self, held: &HashMap<TaskName, HeldTask>, now: Timestamp) -> Self {
+    /// The same bundle, with the tasks that are held at `now` marked so, and those whose schedules have
+    /// started all their runs as ended. `used` says how many each has started.
+    pub fn holding(
+        &self,
+        held: &HashMap<TaskName, HeldTask>,
+        used: &HashMap<TaskName, u64>,
+        now: Timestamp,
+    ) -> Self {
         let mut view = self.clone();
         for task in &mut view.tasks {
+            let used = used.get(&task.name).copied().unwrap_or(0);
+            task.left = task.count.map(|count| count.saturating_sub(used));
+            if task.left == Some(0) {
+                task.next_due = None;
+            }
             let held = held.get(&task.name).filter(|held| held.holds(now));
             task.paused = held.map(HeldTask::words);
         }
@@ -103,6 +119,8 @@ impl TaskView {
             enabled: task.enabled,
             next_due: schedule.as_ref().and_then(|schedule| schedule.next_after(now)),
             schedule,
+            left: task.schedule.as_ref().and_then(|schedule| schedule.count),
+            count: task.schedule.as_ref().and_then(|schedule| schedule.count),
             timezone: task.timezone.clone(),
             tags: task.tags.clone(),
             paused: None,
@@ -111,7 +129,7 @@ impl TaskView {
 
     /// The next due instant as of `now`; `None` for tasks that are off, held or by hand only.
     pub fn due_after(&self, now: Timestamp) -> Option<Timestamp> {
-        if !self.enabled || self.paused.is_some() {
+        if !self.enabled || self.paused.is_some() || self.left == Some(0) {
             return None;
         }
         match self.next_due {

@@ -27,13 +27,14 @@ impl Served {
         self.context.bundle.borrow().clone()
     }
 
-    /// The bundle's view with the tasks that are paused or parked now.
+    /// The bundle's view with the tasks that are paused, parked or at the end of their count now.
     pub(crate) async fn bundle_with_holds(&self) -> Result<Arc<BundleView>, StoreError> {
         let (bundle, held) = (self.bundle(), self.context.store.held_tasks().await?);
-        if held.is_empty() {
+        let used = self.context.store.scheduled_runs().await?;
+        if held.is_empty() && bundle.tasks.iter().all(|task| task.count.is_none()) {
             return Ok(bundle);
         }
-        Ok(Arc::new(bundle.holding(&held, self.context.clock.now())))
+        Ok(Arc::new(bundle.holding(&held, &used, self.context.clock.now())))
     }
 
     pub(crate) async fn running(&self) -> Result<Vec<RunRow>, StoreError> {

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::{get_state, instant};
 use super::counters::{self, bump};
+use super::task_state::uncount_scheduled;
 use super::writer::Durability;
 use super::{Cancelled, Store, StoreError};
 use crate::run::{OutcomeClass, RunId, RunState, TaskName};
@@ -85,6 +86,9 @@ fn cancel(
             params![run.as_str(), reason],
         )?;
         return Ok(Cancelled::Requested);
+    }
+    if state == RunState::Pending {
+        uncount_scheduled(connection, run)?;
     }
     let class = OutcomeClass::Cancelled.as_str();
     connection.execute(

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::columns::{get_instant, get_instant_opt, get_small, get_unsigned, instant};
 use super::writer::Durability;
 use super::{AttemptFinish, HeldTask, Store, StoreError, notices};
-use crate::run::{FollowUp, Notice, RunId, TaskName};
+use crate::run::{FollowUp, Notice, RunId, RunState, TaskName};
 use crate::secrets::Redactor;
 
 const READING: &str = "reads what is kept of tasks";
@@ -133,6 +133,18 @@ pub(super) fn count_scheduled(connection: &Connection, task: &TaskName) -> rusql
         .map(drop)
 }
 
+/// A run that the schedule let run, and that did not run after all, is not counted.
+pub(super) fn uncount_scheduled(connection: &Connection, run: &RunId) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE task_state SET scheduled_runs = scheduled_runs - 1
+             WHERE scheduled_runs > 0
+                AND task = (SELECT task FROM runs WHERE run_id = ?1 AND cause = 'schedule')",
+        )?
+        .execute([run.as_str()])
+        .map(drop)
+}
+
 /// What a run's end means for its task, in the terminal transaction: failures in a row, parking, and
 /// the notices that it causes.
 pub(super) fn follow_up(
@@ -150,6 +162,9 @@ pub(super) fn follow_up(
             let due = get_instant(row, "due")?;
             Ok((row.get::<_, String>("task")?, due, get_small(row, "failures_in_a_row")?))
         })?;
+    if finish.state == RunState::Skipped {
+        uncount_scheduled(connection, run)?;
+    }
     let follow_up = FollowUp::after(before, finish.state, finish.park_after);
     if follow_up.failures_in_a_row != before {
         connection

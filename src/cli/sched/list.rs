@@ -1,11 +1,9 @@
 //! `fleet sched list`: tasks with their schedule and next due time.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::local;
+use super::{local, standing};
 use crate::bundle::Task;
 use crate::cli::bundle_source::BundleSource;
 use crate::cli::{Exit, Failure, Global, print, print_json, table};
@@ -24,6 +22,8 @@ struct ListedTask<'a> {
     /// By how much each due time is later than the schedule names it.
     jitter_seconds: u64,
     until: Option<Timestamp>,
+    /// How many runs the schedule may still start; absent: without end.
+    left: Option<u64>,
     /// The schedule is over: nothing is due any more.
     ended: bool,
     next_due: Option<Timestamp>,
@@ -37,10 +37,12 @@ struct ListedTask<'a> {
 }
 
 impl<'a> ListedTask<'a> {
-    fn new(task: &'a Task, held: Option<&HeldTask>, now: Timestamp) -> Self {
+    fn new(task: &'a Task, held: Option<&HeldTask>, used: u64, now: Timestamp) -> Self {
         let held = held.filter(|held| held.holds(now));
         let schedule = task.schedule.as_ref().map(|schedule| &schedule.schedule);
+        let left = task.schedule.as_ref().and_then(|schedule| schedule.left(used));
         let following = schedule.and_then(|schedule| schedule.next_after(now));
+        let following = following.filter(|_| left != Some(0));
         let next = following.filter(|_| task.enabled && held.is_none()).zip(schedule);
         ListedTask {
             task: &task.name,
@@ -49,6 +51,7 @@ impl<'a> ListedTask<'a> {
             timezone: &task.timezone,
             jitter_seconds: schedule.map_or(0, |schedule| schedule.jitter().as_secs()),
             until: schedule.and_then(Schedule::end),
+            left,
             ended: schedule.is_some() && following.is_none(),
             next_due: next.map(|(due, _)| due),
             next_due_local: next.map(|(due, schedule)| schedule.local(due)),
@@ -86,14 +89,14 @@ impl<'a> ListedTask<'a> {
 pub(super) fn run(source: &BundleSource, json: bool, global: &Global) -> Result<Exit, Failure> {
     let bundle = source.valid(global)?;
     let now = Clock::System.now();
-    let held = match global.existing_store()? {
-        Some(store) => global.block_on(store.held_tasks())??,
-        None => HashMap::new(),
-    };
+    let (held, used) = standing(global)?;
     let tasks: Vec<ListedTask<'_>> = bundle
         .tasks
         .values()
-        .map(|task| ListedTask::new(task, held.get(&task.name), now))
+        .map(|task| {
+            let used = used.get(&task.name).copied().unwrap_or(0);
+            ListedTask::new(task, held.get(&task.name), used, now)
+        })
         .collect();
     if json {
         print_json(&tasks)?;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::find;
+use super::{find, standing};
 use crate::cli::bundle_source::BundleSource;
 use crate::cli::{Exit, Failure, Global, print, print_json};
 use crate::clock::Clock;
@@ -36,17 +36,21 @@ struct NextDue {
 pub(super) fn run(args: &NextArgs, global: &Global) -> Result<Exit, Failure> {
     let bundle = args.source.valid(global)?;
     let task = find(&bundle, &args.task)?;
-    let Some(schedule) = task.schedule.as_ref().map(|schedule| &schedule.schedule) else {
+    let Some(counted) = task.schedule.as_ref() else {
         return Err(Failure::new(
             Exit::WrongState,
             format!("task {} has no schedule: it runs by hand only", task.name),
         )
         .hint(format!("fleet sched trigger {} runs it now", task.name)));
     };
+    let schedule = &counted.schedule;
+    let (held, used) = standing(global)?;
+    let left = counted.left(used.get(&task.name).copied().unwrap_or(0));
+    let most = left.map_or(u64::MAX, |left| left).min(args.count.into());
     let from = args.from.unwrap_or_else(|| Clock::System.now());
     let dues: Vec<NextDue> =
         std::iter::successors(schedule.next_after(from), |due| schedule.next_after(*due))
-            .take(args.count as usize)
+            .take(usize::try_from(most).unwrap_or(usize::MAX))
             .map(|due| NextDue { due, local: schedule.local(due), note: schedule.note(due) })
             .collect();
     if args.json {
@@ -58,10 +62,22 @@ pub(super) fn run(args: &NextArgs, global: &Global) -> Result<Exit, Failure> {
         print(&format!("{}{note}", due.local))?;
     }
     if dues.len() < args.count as usize {
-        print(&match schedule.end() {
-            Some(end) => format!("ended: nothing is due after {}", schedule.local(end)),
-            None => "nothing is due after 2099".to_owned(),
+        print(&match (counted.count, schedule.end()) {
+            (Some(count), _) if left == Some(dues.len() as u64) => {
+                format!("ended: schedule_count lets it run {count} times")
+            }
+            (_, Some(end)) => format!("ended: nothing is due after {}", schedule.local(end)),
+            (_, None) => "nothing is due after 2099".to_owned(),
         })?;
+    }
+    if !task.enabled {
+        print("the task is disabled: none of this runs (`enabled: false`)")?;
+    } else if let Some(held) = held.get(&task.name).filter(|held| held.holds(Clock::System.now())) {
+        print(&format!(
+            "{}: none of this runs until `fleet sched resume {}`",
+            held.words(),
+            task.name
+        ))?;
     }
     Ok(Exit::Ok)
 }

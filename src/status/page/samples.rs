@@ -26,6 +26,8 @@ pub(crate) fn bundle() -> BundleView {
         enabled,
         schedule: None,
         timezone: "Europe/Berlin".into(),
+        left: None,
+        count: None,
         next_due: Some(at("2026-12-01T06:00:00Z")),
         tags: vec!["daily".into()],
         paused: None,

@@ -90,6 +90,7 @@ fn week(task: &TaskView, now: Timestamp) -> Vec<Timestamp> {
     let after = |due: &Timestamp| task.schedule.as_ref()?.next_after(*due);
     std::iter::successors(task.due_after(now), after)
         .take_while(|due| *due < end)
+        .take(task.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX)))
         .take(MOST_A_WEEK + 1)
         .collect()
 }

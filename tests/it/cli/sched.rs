@@ -106,6 +106,7 @@ fn the_list_shows_jitter_and_end_and_what_is_over() {
             // printf over | sha256sum: the first 16 digits modulo 600.
             "jitter_seconds": 485,
             "until": "2001-09-10T03:59:59Z",
+            "left": null,
             "ended": true,
             "next_due": null,
             "next_due_local": null,

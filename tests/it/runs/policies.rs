@@ -322,3 +322,56 @@ async fn example_of_policies_does_what_it_says() {
     );
     simulation.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_runs_that_really_run_use_up_a_schedule_count() {
+    let task = |more: &str| format!("{}{more}", CHECK.replace("'0 6 * * *'", "'@hourly'"));
+    let world = World::new(&[
+        ("tasks/counted.yaml", &task("schedule_count: 2\n")),
+        ("scripted/counted.yaml", SAYS_DONE),
+        ("tasks/idle.yaml", &task("schedule_count: 2\nrun_if: {command: 'false'}\n")),
+        ("scripted/idle.yaml", SAYS_DONE),
+    ]);
+    let simulation = Simulation::start(&world, "2026-07-01T05:59:59Z").await;
+    let of = |runs: &[RunRow], task: &str| {
+        runs.iter().filter(|run| run.task.as_str() == task && run.state.is_terminal()).count()
+    };
+    for hour in 1..=4 {
+        let at: jiff::Timestamp = "2026-07-01T05:00:00Z".parse().expect("an instant");
+        simulation.clock.set(at + jiff::SignedDuration::from_hours(hour));
+        let hour = usize::try_from(hour).expect("small");
+        let counted = hour.min(2);
+        simulation.runs(|runs| of(runs, "idle") == hour && of(runs, "counted") == counted).await;
+    }
+    let runs = simulation.runs(|_| true).await;
+    let skipped = Some("skipped_run_if");
+    let reasons = runs.iter().filter(|run| run.task.as_str() == "idle");
+    assert!(reasons.into_iter().all(|run| run.reason.as_deref() == skipped), "{runs:#?}");
+    assert_eq!(of(&runs, "counted"), 2);
+    simulation.end().await;
+
+    // What is used up is over wherever it is shown; what was skipped goes on.
+    let bundle = world.bundle();
+    let bundle = bundle.to_str().expect("UTF-8");
+    let tasks = world.json(&["sched", "list", "--bundle", bundle, "--json"]);
+    let seen: Vec<_> = tasks
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|task| (task["task"].clone(), task["left"].clone(), task["ended"].clone()))
+        .collect();
+    assert_eq!(
+        seen,
+        [("counted".into(), 0.into(), true.into()), ("idle".into(), 2.into(), false.into())]
+    );
+    let next = |task: &str| world.ok(&["sched", "next", task, "--bundle", bundle]);
+    assert_eq!(next("counted").trim_end(), "ended: schedule_count lets it run 2 times");
+    let idle = next("idle");
+    let lines: Vec<_> = idle.lines().collect();
+    assert_eq!((lines.len(), lines[2]), (3, "ended: schedule_count lets it run 2 times"), "{idle}");
+    let status = world.fleet(&["status", "--bundle", bundle, "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let due: Vec<_> = status["due_next"].as_array().expect("a list").iter().collect();
+    assert_eq!(due.len(), 1, "{status:#}");
+    assert_eq!(due[0]["task"], "idle", "{status:#}");
+}

@@ -134,6 +134,8 @@ pub(super) fn bundle() -> BundleView {
         enabled: true,
         schedule: cron.map(|cron| Schedule::parse(cron, "Europe/Berlin").expect("a schedule")),
         timezone: "Europe/Berlin".into(),
+        left: None,
+        count: None,
         next_due: None,
         tags: vec!["daily".into()],
         paused: None,
