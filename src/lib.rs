@@ -13,6 +13,8 @@ pub mod config;
 
 pub mod run;
 
+pub mod egress;
+
 pub mod bundle;
 pub mod store;
 

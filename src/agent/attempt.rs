@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::egress::Gate;
 use crate::model::{StopReason, ToolSpec};
 use crate::run::{CancelReason, EventKind, NativeTool, Outcome, OutcomeClass};
 use crate::sandbox::{PendingSandbox, Sandbox, StartError};
@@ -41,6 +42,7 @@ pub(super) struct Attempt {
     pub(super) completion: Completion,
     pub(super) pending_sandbox: PendingSandbox,
     pub(super) sandbox: Option<Arc<dyn Sandbox>>,
+    pub(super) egress: Option<Gate>,
     pub(super) workspace_path: String,
     pub(super) tool_timeout: Duration,
     pub(super) cell_timeout: Duration,
@@ -79,6 +81,7 @@ impl Attempt {
             completion: input.completion,
             pending_sandbox: input.sandbox,
             sandbox: None,
+            egress: input.egress,
             workspace_path: input.workspace_path,
             tool_timeout: input.tool_timeout,
             cell_timeout: input

@@ -176,7 +176,7 @@ impl Attempt {
 
     /// Records that a tool begins; what may reach outside is on disk before it runs.
     async fn begin(&mut self, call: &CallRequest, tool: NativeTool) -> Result<(), Outcome> {
-        let effects = reaches_outside(tool);
+        let effects = self.reaches_outside(tool);
         let (call_id, tool) = (call.id.clone(), tool.as_str().to_owned());
         self.record(EventKind::ToolStarted { call_id, tool, effects }).await?;
         if effects {
@@ -193,6 +193,7 @@ impl Attempt {
         let token = self.guard.cancel.token().child_token();
         let context = ToolContext {
             sandbox,
+            egress: self.egress.as_ref(),
             workspace_path: &self.workspace_path,
             call_id: &call.id,
             timeout: self.tool_timeout,
@@ -238,8 +239,14 @@ impl Attempt {
             self.succeeded.insert(tool);
         }
         let duration_ms = self.millis_since(began);
-        let result = self.finish(call, output, reaches_outside(tool), duration_ms).await?;
+        let result = self.finish(call, output, self.reaches_outside(tool), duration_ms).await?;
         Ok((result, ended))
+    }
+
+    /// Whether a call of the tool may have effects that a later attempt must know of.
+    fn reaches_outside(&self, tool: NativeTool) -> bool {
+        let network = if self.egress.is_some() { Network::Open } else { Network::Sealed };
+        tools::may_have_outside_effects(tool, network)
     }
 
     async fn refuse(&self, call: &CallRequest, why: String) -> Result<ToolResult, Outcome> {
@@ -281,11 +288,6 @@ impl Attempt {
             is_error: output.is_error,
         })
     }
-}
-
-/// Every run is sealed today, so no native tool has effects that a later attempt must know of.
-fn reaches_outside(tool: NativeTool) -> bool {
-    tools::may_have_outside_effects(tool, Network::Sealed)
 }
 
 fn possibly_executed(reason: &str) -> ToolOutput {

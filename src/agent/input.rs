@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock::Clock;
+use crate::egress::Gate;
 use crate::model::Model;
 use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, Usage};
 use crate::sandbox::PendingSandbox;
@@ -79,6 +80,8 @@ pub struct AgentInput {
     pub completion: Completion,
     pub context: ContextPolicy,
     pub sandbox: PendingSandbox,
+    /// The run's way out; absent: none.
+    pub egress: Option<Gate>,
     pub workspace_path: String,
     /// The ceiling for one bash call or Python cell.
     pub tool_timeout: Duration,

@@ -14,6 +14,8 @@ pub struct PromptParts {
     pub task_system_prompt: Option<String>,
     /// The persona's name and instructions.
     pub persona: Option<(String, String)>,
+    /// The hosts that can be reached; absent: none.
+    pub network: Option<String>,
     /// What earlier attempts already did outside their worktrees.
     pub earlier_effects: Vec<EarlierEffect>,
 }
@@ -47,6 +49,7 @@ pub fn system_prompt(parts: &PromptParts) -> String {
         FRAME,
         context! {
             workspace => parts.workspace_path.clone(),
+            network => parts.network.clone(),
             task_system_prompt => parts.task_system_prompt.as_deref().map(str::trim),
             persona_name,
             persona,
@@ -72,6 +75,7 @@ mod tests {
             workspace_path: "/w/report-1".to_owned(),
             task_system_prompt: Some("Be {{ brief }}.\n".to_owned()),
             persona: Some(("writer".to_owned(), "You write.".to_owned())),
+            network: None,
             earlier_effects: vec![EarlierEffect {
                 tool: "bash".to_owned(),
                 arguments: "{\"command\":\"post\"}".to_owned(),
@@ -91,6 +95,15 @@ mod tests {
         let parts = PromptParts { earlier_effects: vec![effect], ..PromptParts::default() };
         let text = system_prompt(&parts);
         let told = "- post {\"what\":\"it\"}\n  result: unknown, it may have happened:";
+        assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
+    fn a_task_with_a_network_is_told_which_hosts_it_reaches_and_how() {
+        let network = Some("example.com, *.example.org:8443".to_owned());
+        let text = system_prompt(&PromptParts { network, ..PromptParts::default() });
+        let told = "a sealed container that reaches these hosts only: example.com, \
+                    *.example.org:8443. Programs find the HTTP proxy";
         assert!(text.contains(told), "{text}");
     }
 

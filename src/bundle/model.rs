@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::channel::{Channel, Sla};
+use crate::egress::NetworkPolicy;
 use crate::run::{CommitId, NanoUsd, RetryPolicy, TaskName};
 use crate::schedule::Schedule;
 
@@ -69,6 +70,8 @@ pub struct Task {
     pub auto_compact: Option<bool>,
     pub temperature: Option<f64>,
     pub limits: TaskLimits,
+    /// `allow_network`, within the manifest's allowlist.
+    pub network: NetworkPolicy,
     /// `workspace.repo`; absent: fleet keeps a private repository.
     pub repo: Option<PathBuf>,
     pub worktree: WorktreeConfig,

@@ -104,6 +104,9 @@ impl Timeline {
                     format!("{} {how}{code}, {}", one_line(tool, 64), duration(*duration_ms));
                 (head, bounded(output))
             }
+            EventKind::EgressJudged { .. }
+            | EventKind::EgressEnded { .. }
+            | EventKind::EgressSummed { .. } => alone(egress(kind)),
             EventKind::ArtifactPublished { artifact } => alone(published(artifact)),
             EventKind::PlanChanged { open, done } => {
                 alone(format!("plan: {done} done, {open} open"))
@@ -166,6 +169,34 @@ fn published(artifact: &Artifact) -> String {
     let about = artifact.description.as_deref().map_or(String::new(), |d| format!(": {d}"));
     let (name, about) = (one_line(&artifact.name, 120), one_line(&about, 200));
     format!("published {name} ({} bytes){about}", artifact.size)
+}
+
+/// What became of connections out of the sandbox.
+fn egress(kind: &EventKind) -> String {
+    match kind {
+        EventKind::EgressJudged { via, target, allowed, reason } => {
+            let verdict = if *allowed { "allowed" } else { "denied" };
+            let why = reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            let target = one_line(target, 300);
+            format!("network {verdict} ({via}): {target}{}", visible(&why))
+        }
+        EventKind::EgressEnded {
+            target, sent_bytes, received_bytes, duration_ms, reason, ..
+        } => {
+            let why = reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            format!(
+                "network ended: {}, {sent_bytes} bytes out, {received_bytes} in, {}{}",
+                one_line(target, 300),
+                duration(*duration_ms),
+                visible(&why)
+            )
+        }
+        EventKind::EgressSummed { allowed, denied, sent_bytes, received_bytes } => format!(
+            "network: {allowed} more connections allowed, {denied} denied, {sent_bytes} bytes out, \
+             {received_bytes} in"
+        ),
+        _ => String::new(),
+    }
 }
 
 fn collected(branch: Option<&str>, commit: Option<&str>, commits: u32) -> String {

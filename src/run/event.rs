@@ -113,6 +113,28 @@ pub enum EventKind {
         /// The tool may have had effects outside the worktree.
         effects: bool,
     },
+    /// The network policy judged a connection; handed to the log before anything of it passes.
+    EgressJudged {
+        /// Who asked: `sandbox` or `web_fetch`.
+        via: String,
+        /// `host:port`, or what was asked for instead, printable.
+        target: String,
+        allowed: bool,
+        /// Why not.
+        reason: Option<String>,
+    },
+    /// A connection that was allowed ended, or did not come about.
+    EgressEnded {
+        via: String,
+        target: String,
+        sent_bytes: u64,
+        received_bytes: u64,
+        duration_ms: u64,
+        /// Absent: both sides had ended.
+        reason: Option<String>,
+    },
+    /// Connections beyond those with lines of their own.
+    EgressSummed { allowed: u64, denied: u64, sent_bytes: u64, received_bytes: u64 },
     /// A file was published.
     ArtifactPublished { artifact: Artifact },
     /// The plan changed; `open` items are left.

@@ -13,6 +13,8 @@ pub enum NativeTool {
     EditFile,
     TaskTracker,
     PublishArtifact,
+    /// Offered only where the task has a network.
+    WebFetch,
     /// Has an effect that a test can count.
     #[cfg(feature = "fault-injection")]
     StubEffect,
@@ -20,7 +22,7 @@ pub enum NativeTool {
 
 impl NativeTool {
     /// Every native tool, in the order in which they are offered to the model.
-    pub const ALL: [NativeTool; 7] = [
+    pub const ALL: [NativeTool; 8] = [
         NativeTool::Bash,
         NativeTool::RunPython,
         NativeTool::ViewFile,
@@ -28,6 +30,7 @@ impl NativeTool {
         NativeTool::EditFile,
         NativeTool::TaskTracker,
         NativeTool::PublishArtifact,
+        NativeTool::WebFetch,
     ];
 
     /// The name by which the model calls it.
@@ -40,6 +43,7 @@ impl NativeTool {
             NativeTool::EditFile => "edit_file",
             NativeTool::TaskTracker => "task_tracker",
             NativeTool::PublishArtifact => "publish_artifact",
+            NativeTool::WebFetch => "web_fetch",
             #[cfg(feature = "fault-injection")]
             NativeTool::StubEffect => "stub_effect",
         }

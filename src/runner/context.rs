@@ -13,6 +13,7 @@ use super::models::ModelFactory;
 use super::seals::Seals;
 use crate::clock::Clock;
 use crate::config::{Config, StateDir};
+use crate::egress::Dialer;
 use crate::run::{Alarms, RunId};
 use crate::sandbox::{Podman, Pool, PreflightError, SealReport, preflight};
 use crate::secrets::Redactor;
@@ -33,6 +34,8 @@ pub struct Context {
     pub sandboxes: Pool,
     pub holder: HolderLock,
     pub executor: Executor,
+    /// How names become connections. Only a test changes it.
+    pub dialer: Dialer,
     /// What is wrong with the host, for the page and before claims.
     pub alarms: Alarms,
     /// Woken when notices were promised.
@@ -103,6 +106,7 @@ impl Context {
             seals: Seals::default(),
             holder,
             executor,
+            dialer: Dialer::default(),
             alarms,
             promised: Notify::new(),
         }))

@@ -15,18 +15,20 @@ use super::collect::{Collector, Lost, Work};
 use super::condition::{self, Verdict};
 use super::finish::{Ending, finish};
 use super::models::TaskModels;
+use super::outlet::Outlet;
 use super::prompt;
 use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, sla, workspace};
 use crate::agent::{self, AgentEnd, AgentInput, Completion, ContextPolicy, EventSink, Limits};
 use crate::bundle::{Bundle, Task};
+use crate::egress::Gate;
 use crate::fault;
 use crate::run::{
     Cancel, CancelReason, EventKind, Outcome, OutcomeClass, RunState, SkipReason, Trigger,
 };
-use crate::sandbox::{PendingSandbox, Sandbox};
+use crate::sandbox::{PendingSandbox, Sandbox, SandboxSpec};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};
-use crate::tools;
+use crate::tools::{self, Network};
 use crate::worktree::Checkout;
 
 /// Events that may wait to be stored before the run has to.
@@ -154,7 +156,11 @@ impl Attempt<'_> {
         self.record_facts(checkout, model_name).await?;
         let rendered = prompt::render(self.context, task, self.claimed, checkout)?;
         let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, checkout);
-        let sandbox = workspace::start(self.context, spec.clone(), events.clone());
+        let outlet = Outlet::open(self.context, task, events.clone());
+        let egress = outlet.as_ref().map(|outlet| outlet.gate().clone());
+        // What collects the work later has no way out.
+        let with_egress = SandboxSpec { egress: egress.clone(), ..spec.clone() };
+        let sandbox = workspace::start(self.context, with_egress, events.clone());
         if let Some(ending) = self.condition(task, &sandbox, &events).await {
             self.close_later(sandbox.await.ok());
             return Ok(ending);
@@ -166,9 +172,13 @@ impl Attempt<'_> {
             rendered,
             deadline,
             sandbox.clone(),
+            egress,
             events.clone(),
         );
         let end = agent::run(input).await;
+        if let Some(outlet) = outlet {
+            outlet.close().await;
+        }
         let collector = Collector {
             context: self.context,
             checkout,
@@ -297,6 +307,7 @@ impl Attempt<'_> {
         rendered: prompt::Rendered,
         deadline: Option<Timestamp>,
         sandbox: PendingSandbox,
+        egress: Option<Gate>,
         events: EventSink,
     ) -> AgentInput {
         AgentInput {
@@ -304,7 +315,10 @@ impl Attempt<'_> {
             fallback: models.fallback,
             system_prompt: rendered.system,
             user_prompt: rendered.user,
-            tools: tools::roster(),
+            tools: tools::roster(match egress {
+                Some(_) => Network::Open,
+                None => Network::Sealed,
+            }),
             limits: Limits {
                 max_cost: task.limits.max_cost,
                 max_total_tokens: task.limits.max_total_tokens,
@@ -324,6 +338,7 @@ impl Attempt<'_> {
                 auto_compact: task.auto_compact.unwrap_or(self.context.config.auto_compact),
             },
             sandbox,
+            egress,
             workspace_path: checkout.path.display().to_string(),
             tool_timeout: TOOL_TIMEOUT,
             python_cell_timeout: self.context.config.python_cell_timeout,

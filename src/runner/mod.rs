@@ -22,6 +22,7 @@ mod lives;
 mod models;
 mod notices;
 mod occurrence;
+mod outlet;
 mod plan;
 mod prompt;
 mod recover;

@@ -45,6 +45,7 @@ pub fn render(
             .persona
             .as_ref()
             .map(|persona| (persona.name.clone(), persona.instructions.clone())),
+        network: task.network.is_open().then(|| task.network.to_string()),
         earlier_effects: effects.collect(),
     };
     Ok(Rendered {

@@ -109,6 +109,7 @@ pub fn spec(
             pids: limits.pids,
             disk_mb: limits.disk_mb,
         },
+        egress: None,
     }
 }
 

@@ -18,6 +18,7 @@ use super::launch;
 use super::podman::Podman;
 use super::report::SealReport;
 use super::spec::SandboxSpec;
+use crate::egress::Proxy;
 
 /// How long a cancelled call may take to answer.
 const CANCEL_GRACE: Duration = Duration::from_secs(3);
@@ -34,8 +35,8 @@ struct Inner {
     podman: Podman,
     name: String,
     connection: Connection,
-    /// The door's directory, until the container is gone.
-    left: Mutex<Option<Door>>,
+    /// The door's directory and the way out, until the container is gone.
+    left: Mutex<Option<(Door, Option<Proxy>)>>,
 }
 
 impl PodmanSandbox {
@@ -50,7 +51,7 @@ impl PodmanSandbox {
             podman: podman.clone(),
             name: launched.name,
             connection: Connection::new(launched.stream),
-            left: Mutex::new(Some(launched.door)),
+            left: Mutex::new(Some((launched.door, launched.proxy))),
         });
         let poll = CancellationToken::new();
         tokio::spawn(watch_disk(inner.clone(), spec, poll.clone()));

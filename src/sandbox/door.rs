@@ -12,6 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use super::podman::random_hex;
 use super::{frame, helper};
 
+/// The egress proxy's socket in a door, where a run has one. The helper looks for it.
+const EGRESS: &str = "e";
 /// How long one peer may take for its hello.
 const HELLO: Duration = Duration::from_secs(5);
 const MAX_PATH: usize = 100;
@@ -63,6 +65,11 @@ impl Door {
         helper::write_into(&self.dir)
     }
 
+    /// Where the egress proxy listens.
+    pub fn egress_socket(&self) -> PathBuf {
+        self.dir.join(EGRESS)
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -87,7 +94,8 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    fn include(&self, uid: u32) -> bool {
+    /// Whether a process of that user may speak.
+    pub fn include(&self, uid: u32) -> bool {
         let among =
             |(first, count): &(u32, u32)| uid.checked_sub(*first).is_some_and(|i| i < *count);
         uid == self.uid || self.subordinate.iter().any(among)

@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = files![
     "figures.py",
     "file_calls.py",
     "files.py",
+    "forwarder.py",
     "frames.py",
     "git.py",
     "interpreter.py",

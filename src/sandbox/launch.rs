@@ -16,6 +16,7 @@ use super::report::SealReport;
 use super::runtime::Runtime;
 use super::seal::{self, Seal};
 use super::spec::SandboxSpec;
+use crate::egress::{self, Proxy};
 
 /// How long the container has until its helper answers.
 const HELLO_PATIENCE: Duration = Duration::from_secs(20);
@@ -29,6 +30,8 @@ pub(super) struct Launched {
     pub name: String,
     pub stream: UnixStream,
     pub door: Door,
+    /// The way out, which outlives the container.
+    pub proxy: Option<Proxy>,
 }
 
 fn transient(message: impl Into<String>) -> StartError {
@@ -51,11 +54,13 @@ pub(super) async fn launch(
     let name = format!("fleet-{}-{}", spec.run_id, random_hex(3).map_err(transient)?);
     let owner = format!("{}\n{}\n{}\n", podman.state_label(), spec.instance, name);
     let (door, open) = Door::make(podman.run_dir(), &owner).map_err(transient)?;
+    let peers = Peers { uid: podman.host().uid, subordinate: report.speakers.clone() };
+    // Opened before the container, and closed after it.
+    let proxy = open_proxy(report, spec, &door, &peers)?;
     let args = run_args(podman, report, spec, &image, &name, &door);
     let started = Started { podman: podman.clone(), name: Some(name) };
-    let peers = Peers { uid: podman.host().uid, subordinate: report.speakers.clone() };
     let failed = match bring_up(podman, spec, &args, &door, &open, &peers).await {
-        Ok(stream) => return Ok(Launched { name: started.keep(), stream, door }),
+        Ok(stream) => return Ok(Launched { name: started.keep(), stream, door, proxy }),
         Err(Failed::Run(message)) if image_is_gone(podman, &spec.image).await => {
             permanent(format!("{message}: {}", no_image(&spec.image)))
         }
@@ -101,6 +106,26 @@ fn check_runtime(report: &SealReport, spec: &SandboxSpec) -> Result<(), StartErr
 
 fn lacks_overlays(runtime: Runtime) -> bool {
     !runtime.has_overlays()
+}
+
+/// The proxy's socket beside the helper's. No flag of the container changes with it.
+fn open_proxy(
+    report: &SealReport,
+    spec: &SandboxSpec,
+    door: &Door,
+    peers: &Peers,
+) -> Result<Option<Proxy>, StartError> {
+    let Some(gate) = &spec.egress else { return Ok(None) };
+    let runtime = &report.runtime;
+    if !egress::carries_host_sockets(runtime) {
+        return Err(permanent(format!(
+            "the runtime {runtime} cannot carry the egress proxy's socket into a container: remove \
+             allow_network, or choose crun, runc or runsc"
+        )));
+    }
+    let peers = peers.clone();
+    let listening = Proxy::listen(gate, &door.egress_socket(), move |uid| peers.include(uid));
+    listening.map(Some).map_err(|error| transient(format!("cannot listen for egress: {error}")))
 }
 
 async fn image(podman: &Podman, name: &str) -> Result<Image, StartError> {

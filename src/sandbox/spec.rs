@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::egress::Gate;
+
 /// Everything that distinguishes one run's container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SandboxSpec {
@@ -22,6 +24,8 @@ pub struct SandboxSpec {
     /// Absent for a plain checkout.
     pub git: Option<GitMounts>,
     pub limits: ContainerLimits,
+    /// The way out; absent: none. The container has no network either way.
+    pub egress: Option<Gate>,
 }
 
 /// How the repository's metadata is shown inside: an overlay whose writes stay in `upper`.

@@ -49,6 +49,9 @@ fn description(tool: NativeTool) -> &'static str {
             "Publish a file of the workspace as a result of the run. Publishing a path again \
              updates it."
         }
+        NativeTool::WebFetch => {
+            "Read a document of an allowed host by GET. Redirects are followed. Returns its text."
+        }
         #[cfg(feature = "fault-injection")]
         NativeTool::StubEffect => "Make something happen outside the workspace.",
     }
@@ -106,6 +109,7 @@ fn parameters(tool: NativeTool) -> Value {
             }),
             &["path"],
         ),
+        NativeTool::WebFetch => (json!({"url": {"type": "string"}}), &["url"]),
         #[cfg(feature = "fault-injection")]
         NativeTool::StubEffect => (json!({"what": {"type": "string"}}), &["what"]),
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::egress::Gate;
 use crate::run::Artifact;
 use crate::sandbox::{Call, CallError, EditError, Reply, Sandbox};
 use crate::secrets::Redactor;
@@ -14,6 +15,8 @@ use super::{ArtifactList, Plan};
 /// What one call may use.
 pub struct ToolContext<'a> {
     pub sandbox: &'a Arc<dyn Sandbox>,
+    /// The run's way out; absent: none.
+    pub egress: Option<&'a Gate>,
     pub workspace_path: &'a str,
     /// Names the file that keeps output which the model does not see whole.
     pub call_id: &'a str,

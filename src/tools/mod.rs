@@ -1,5 +1,6 @@
 //! What the model may call: a closed enum with a file per tool. Owns argument parsing, the calls into
-//! the sandbox and the bounding of output; refuses to run anything on the host.
+//! the sandbox and the bounding of output; refuses to run anything on the host, where only `web_fetch`
+//! does its work.
 
 mod arguments;
 mod bash;
@@ -13,6 +14,7 @@ mod run_python;
 mod stub_effect;
 mod task_tracker;
 mod view_file;
+mod web_fetch;
 mod write_file;
 
 pub use arguments::{ArgumentError, parse_arguments};
@@ -42,6 +44,7 @@ pub enum ToolCall {
     EditFile(edit_file::Arguments),
     TaskTracker(task_tracker::Arguments),
     PublishArtifact(publish_artifact::Arguments),
+    WebFetch(web_fetch::Arguments),
     #[cfg(feature = "fault-injection")]
     StubEffect(stub_effect::Arguments),
 }
@@ -59,6 +62,7 @@ impl ToolCall {
             NativeTool::PublishArtifact => {
                 ToolCall::PublishArtifact(arguments::decode(tool, arguments)?)
             }
+            NativeTool::WebFetch => ToolCall::WebFetch(arguments::decode(tool, arguments)?),
             #[cfg(feature = "fault-injection")]
             NativeTool::StubEffect => ToolCall::StubEffect(arguments::decode(tool, arguments)?),
         })
@@ -67,7 +71,7 @@ impl ToolCall {
     /// Whether the call changes nothing, so that it may run beside others.
     pub fn is_read_only(&self) -> bool {
         match self {
-            ToolCall::ViewFile(_) => true,
+            ToolCall::ViewFile(_) | ToolCall::WebFetch(_) => true,
             ToolCall::TaskTracker(arguments) => arguments.is_view(),
             ToolCall::Bash(_)
             | ToolCall::RunPython(_)
@@ -89,6 +93,7 @@ impl ToolCall {
             ToolCall::EditFile(arguments) => edit_file::run(arguments, context).await,
             ToolCall::TaskTracker(arguments) => task_tracker::run(arguments, context),
             ToolCall::PublishArtifact(arguments) => publish_artifact::run(arguments, context).await,
+            ToolCall::WebFetch(arguments) => web_fetch::run(arguments, context).await,
             #[cfg(feature = "fault-injection")]
             ToolCall::StubEffect(arguments) => stub_effect::run(arguments, context).await,
         }
@@ -96,12 +101,14 @@ impl ToolCall {
 }
 
 /// The tools that a run is offered, in their order.
-pub fn roster() -> Vec<NativeTool> {
+pub fn roster(network: Network) -> Vec<NativeTool> {
+    let offered = |tool: &NativeTool| *tool != NativeTool::WebFetch || network == Network::Open;
+    let native = NativeTool::ALL.into_iter().filter(offered);
     #[cfg(feature = "fault-injection")]
     if stub_effect::service().is_some() {
-        return [&NativeTool::ALL[..], &[NativeTool::StubEffect]].concat();
+        return native.chain([NativeTool::StubEffect]).collect();
     }
-    NativeTool::ALL.to_vec()
+    native.collect()
 }
 
 /// Whether a tool may have effects outside the worktree: only code that the model wrote, and only
@@ -115,7 +122,9 @@ pub fn may_have_outside_effects(tool: NativeTool, network: Network) -> bool {
             | NativeTool::WriteFile
             | NativeTool::EditFile
             | NativeTool::TaskTracker
-            | NativeTool::PublishArtifact,
+            | NativeTool::PublishArtifact
+            // GET has none, by its definition.
+            | NativeTool::WebFetch,
             _,
         ) => false,
         #[cfg(feature = "fault-injection")]
@@ -126,6 +135,14 @@ pub fn may_have_outside_effects(tool: NativeTool, network: Network) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn web_fetch_is_offered_only_with_a_network_and_last() {
+        let names =
+            |network| roster(network).into_iter().map(NativeTool::as_str).collect::<Vec<_>>();
+        assert!(!names(Network::Sealed).contains(&"web_fetch"));
+        assert_eq!(names(Network::Open).last(), Some(&"web_fetch"));
+    }
 
     #[test]
     fn only_model_written_code_with_an_open_network_reaches_outside() {

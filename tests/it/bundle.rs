@@ -5,6 +5,7 @@ mod cli;
 mod examples;
 mod init;
 mod mutation;
+mod network;
 mod notify;
 mod policies;
 mod prompt;

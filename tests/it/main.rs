@@ -7,6 +7,7 @@ mod config;
 #[cfg(feature = "fault-injection")]
 mod crash_matrix;
 mod doctor;
+mod egress;
 mod env;
 mod git_attacks;
 mod helper;

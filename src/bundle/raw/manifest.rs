@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    DurationText, RawChannel, RawLimits, RawMisfire, RawOverlap, RawRetryPolicy, RawWorktreeConfig,
+    DurationText, RawChannel, RawLimits, RawMisfire, RawNetwork, RawOverlap, RawRetryPolicy,
+    RawWorktreeConfig,
 };
 
 /// The bundle's one manifest: where models come from, what they cost, in which sandbox tools run, and
@@ -58,6 +59,9 @@ pub(crate) struct RawDefaults {
     pub(crate) max_retries: Option<u32>,
     /// How and after what a run is tried again.
     pub(crate) retry_policy: Option<RawRetryPolicy>,
+    /// What can be reached over the network: `false`, nothing; `true`, every public host on ports 443
+    /// and 80; or a list of hosts: `host`, `host:port`, `*.host`. Default false.
+    pub(crate) allow_network: Option<RawNetwork>,
     /// How a run's checkout is made and removed.
     pub(crate) worktree_config: Option<RawWorktreeConfig>,
     /// What happens to due times that passed while nothing could run.
@@ -172,4 +176,6 @@ pub(crate) struct RawSandbox {
     pub(crate) image: Option<String>,
     /// The OCI runtime: crun, runc, runsc, kata or libkrun. Absent: the host's choice.
     pub(crate) runtime: Option<String>,
+    /// The only hosts that tasks may allow: `host`, `host:port`, `*.host`. Absent: every public host.
+    pub(crate) network_allowlist: Option<Vec<String>>,
 }

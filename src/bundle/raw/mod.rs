@@ -2,6 +2,7 @@
 //! are made from these types, whose comments are the keys' documentation.
 
 mod manifest;
+mod network;
 mod notify;
 mod persona;
 mod policies;
@@ -12,6 +13,7 @@ mod text;
 pub(super) use manifest::{
     RawDefaults, RawManifest, RawPricing, RawProvider, RawProviderType, RawSandbox,
 };
+pub(super) use network::RawNetwork;
 pub(super) use notify::{RawChannel, RawChannelType, RawNoticeEvent, RawTls};
 pub(super) use persona::RawPersona;
 pub(super) use policies::{RawMisfire, RawMisfirePolicy, RawOnError, RawOverlap, RawRunIf};

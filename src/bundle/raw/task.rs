@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{DurationText, RawMisfire, RawOverlap, RawRunIf};
+use super::{DurationText, RawMisfire, RawNetwork, RawOverlap, RawRunIf};
 
 /// What to do, and when.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -68,6 +68,9 @@ pub(crate) struct RawTask {
     pub(crate) temperature: Option<f64>,
     /// Ceilings of a run.
     pub(crate) limits: Option<RawLimits>,
+    /// What can be reached over the network: `false`, nothing; `true`, every public host on ports 443
+    /// and 80; or a list of hosts: `host`, `host:port`, `*.host`. Default: the manifest's, else false.
+    pub(crate) allow_network: Option<RawNetwork>,
     /// In which repository the task works.
     pub(crate) workspace: Option<RawWorkspace>,
     /// How a run's checkout is made and removed.

@@ -6,6 +6,7 @@ use super::file::Sources;
 use super::limits::check_limits;
 use super::models::Models;
 use super::names::check_name;
+use super::network::Bounds;
 use super::notify::{Channels, check_channels};
 use super::persona::unknown_persona;
 use super::policies::{Inherited, check_inherited};
@@ -15,14 +16,15 @@ use super::sandbox::check_sandbox;
 use super::schedule::check_jitter;
 use super::workspace::check_worktree;
 use crate::bundle::raw::{
-    RawDefaults, RawLimits, RawManifest, RawPricing, RawProvider, RawProviderType, RawRetryPolicy,
-    RawWorktreeConfig,
+    RawDefaults, RawLimits, RawManifest, RawNetwork, RawPricing, RawProvider, RawProviderType,
+    RawRetryPolicy, RawWorktreeConfig,
 };
 use crate::bundle::source::Origin;
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{
     HttpService, ModelRef, PriceEntry, Pricing, Provider, ProviderKind, SandboxSettings,
 };
+use crate::egress::NetworkPolicy;
 use crate::run::NanoUsd;
 use crate::schedule::Schedule;
 use crate::secrets::holds_credential;
@@ -73,6 +75,9 @@ pub(super) struct Manifest {
     pub(super) worktree: RawWorktreeConfig,
     pub(super) policies: Inherited,
     pub(super) notify: Option<Vec<String>>,
+    pub(super) network_bounds: Bounds,
+    /// The default of tasks; `None`: it is wrong, and reported.
+    pub(super) network: Option<NetworkPolicy>,
 }
 
 impl Manifest {
@@ -96,6 +101,8 @@ impl Manifest {
             worktree: RawWorktreeConfig::default(),
             policies: Inherited::default(),
             notify: None,
+            network_bounds: Bounds::unreadable(),
+            network: None,
         }
     }
 }
@@ -161,14 +168,30 @@ fn check_raw(raw: RawManifest, document: &Document<'_>) -> Manifest {
     let providers = raw.providers.unwrap_or_default();
     let models = check_providers(&providers, document);
     let pricing = check_pricing(&raw.pricing.unwrap_or_default(), &models, document);
-    let sandbox = check_sandbox(raw.sandbox.unwrap_or_default(), document);
+    let sandbox = raw.sandbox.unwrap_or_default();
+    let network_bounds = Bounds::check(&sandbox, document);
+    let sandbox = check_sandbox(sandbox, document);
     let channels = check_channels(&raw.notify.unwrap_or_default(), document);
     let defaults = raw.defaults.unwrap_or_default();
     let at = root.key("defaults").key("notify");
     channels.check_names(defaults.notify.as_deref(), &at, document);
     let notify = defaults.notify.clone();
+    let network = defaults.allow_network.as_ref();
+    let network = default_network(network, &network_bounds, document);
     let manifest = with_defaults(defaults, name, models, pricing, sandbox, document);
-    Manifest { channels, notify, ..manifest }
+    Manifest { channels, notify, network_bounds, network, ..manifest }
+}
+
+fn default_network(
+    raw: Option<&RawNetwork>,
+    bounds: &Bounds,
+    document: &Document<'_>,
+) -> Option<NetworkPolicy> {
+    let at = Path::root().key("defaults").key("allow_network");
+    match raw {
+        Some(raw) => bounds.policy(raw, &at, document),
+        None => (!document.is_broken(&at)).then_some(NetworkPolicy::Sealed),
+    }
 }
 
 fn with_defaults(
@@ -218,6 +241,8 @@ fn with_defaults(
         worktree,
         policies,
         notify: None,
+        network_bounds: Bounds::default(),
+        network: None,
     }
 }
 

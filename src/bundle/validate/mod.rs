@@ -7,6 +7,7 @@ mod limits;
 mod manifest;
 mod models;
 mod names;
+mod network;
 mod notify;
 mod persona;
 mod policies;

@@ -25,6 +25,11 @@ static IMAGE: LazyLock<Regex> = LazyLock::new(|| {
 /// Longer than any name that a registry takes.
 const MAX_IMAGE: usize = 400;
 
+/// Whether a manifest may name the runtime.
+pub(super) fn is_supported_runtime(name: &str) -> bool {
+    RUNTIMES.contains(&name)
+}
+
 /// The settings; mistakes are reported.
 pub(super) fn check_sandbox(raw: RawSandbox, document: &Document<'_>) -> SandboxSettings {
     let at = Path::root().key("sandbox");

@@ -8,6 +8,7 @@ use super::completion::check_completion;
 use super::file::Sources;
 use super::limits::{check_limits, resolve_limits};
 use super::manifest::{Given, Manifest, check_model, check_zone};
+use super::network::check_required_tools;
 use super::persona::{ModelState, Personas};
 use super::policies::check_policies;
 use super::range::{check_range, check_repeats};
@@ -18,9 +19,10 @@ use super::sla::check_sla;
 use super::template::check_prompt;
 use super::workspace::{check_repo, check_worktree, resolve_worktree};
 use crate::bundle::nearest::did_you_mean;
-use crate::bundle::raw::RawTask;
+use crate::bundle::raw::{RawNetwork, RawTask};
 use crate::bundle::yaml::{Document, Finding, Path};
 use crate::bundle::{ModelRef, Persona, ProviderKind, Task};
+use crate::egress::NetworkPolicy;
 use crate::run::TaskName;
 
 /// Everything that a task may refer to.
@@ -101,6 +103,10 @@ impl Context<'_> {
         let repo_at = root.key("workspace").key("repo");
         let repo = repo.map(|repo| check_repo(&repo, self.root, &repo_at, document));
         let completion = check_completion(raw.completion, document);
+        let network = self.network(raw.allow_network.as_ref(), document);
+        if let Some(network) = &network {
+            check_required_tools(&completion.required_tools, network, document);
+        }
         let max_retries = raw.max_retries.or(self.manifest.max_retries);
         Some(Task {
             name: TaskName::new(name),
@@ -124,6 +130,7 @@ impl Context<'_> {
             auto_compact: raw.auto_compact.or(self.manifest.auto_compact),
             temperature: raw.temperature,
             limits: resolve_limits(&limits, &self.manifest.limits),
+            network: network.unwrap_or_default(),
             repo: repo.flatten(),
             worktree: resolve_worktree(&worktree, &self.manifest.worktree),
             retry: resolve_retry(max_retries, &retry, &self.manifest.retry),
@@ -142,6 +149,15 @@ impl Context<'_> {
                 Given::Bad => None,
                 Given::Good(zone) => Some(zone.clone()),
             },
+        }
+    }
+
+    fn network(&self, own: Option<&RawNetwork>, document: &Document<'_>) -> Option<NetworkPolicy> {
+        let at = Path::root().key("allow_network");
+        match own {
+            Some(raw) => self.manifest.network_bounds.policy(raw, &at, document),
+            None if document.is_broken(&at) => None,
+            None => self.manifest.network.clone(),
         }
     }
 

@@ -1,13 +1,15 @@
 //! What each code stands for, in one line.
 
-const RULES: [(&str, &str); 40] = [
+const RULES: [(&str, &str); 44] = [
     ("ambiguous-model", "A model name that several providers list"),
     ("duplicate-entry", "A list entry that stands there twice"),
     ("duplicate-key", "A key that occurs twice in one mapping"),
     ("duplicate-name", "A name that is given twice"),
     ("encoding", "A file that is not UTF-8"),
+    ("host-not-allowed", "A host outside the manifest's network_allowlist"),
     ("invalid-branch", "Text that git does not take in a branch name"),
     ("invalid-duration", "Text that is not a length of time"),
+    ("invalid-host", "Text that is not a host that a task may reach"),
     ("invalid-name", "A name with characters that names may not have"),
     ("invalid-repo", "A repository that no task can work in"),
     ("invalid-schedule", "Text that is not a schedule, or one that is never due"),
@@ -19,9 +21,11 @@ const RULES: [(&str, &str); 40] = [
     ("no-completion", "A task without a completion check"),
     ("not-a-file", "Something else in the place of a file"),
     ("path-outside", "A path that leads out of the workspace"),
+    ("sealed-runtime", "A network where the runtime cannot have one"),
     ("secret-in-bundle", "Text in the form of a secret"),
     ("stray-file", "A file that is never read"),
     ("template", "A prompt that cannot be rendered"),
+    ("tool-not-offered", "A required tool that the task is not offered"),
     ("too-large", "A file with more in it than is read"),
     ("too-many-problems", "A file with more problems than are listed"),
     ("undefined-variable", "A prompt variable that does not exist"),

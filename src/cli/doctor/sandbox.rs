@@ -62,6 +62,7 @@ async fn smoke(podman: &Podman, seal: &SealReport, global: &Global) -> Result<St
         workspace: workspace.clone(),
         git: None,
         limits: LIMITS,
+        egress: None,
     };
     let began = std::time::Instant::now();
     let answered = answers(podman, seal, spec).await;

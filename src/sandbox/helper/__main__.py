@@ -64,15 +64,22 @@ def main():
     seal()
     # Eight mebibytes for each of them would not fit a small limit of memory.
     threading.stack_size(THREAD_STACK)
+    place = sys.argv[1] if len(sys.argv) > 1 else "/fleet"
     try:
-        connection = greet(sys.argv[1] if len(sys.argv) > 1 else "/fleet")
+        connection = greet(place)
         # Compiled while fleet reads the hello.
+        import forwarder
         from files import Workspace
         from processes import Processes
         from server import Server
         workspace = Workspace(welcomed(connection))
     except (OSError, EOFError, ValueError) as error:
         log("cannot begin: %s" % error)
+        os._exit(1)
+    try:
+        forwarder.start(place)
+    except OSError as error:
+        log("cannot listen for programs that go out: %s" % error)
         os._exit(1)
     processes = Processes()
     threading.Thread(target=watch, args=(connection, processes), daemon=True).start()

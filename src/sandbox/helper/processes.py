@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 
+import forwarder
 from frames import Refused, log
 from limits import KIB, UNKILLABLE
 from text import printable
@@ -85,6 +86,7 @@ class Processes:
     def spawn(self, owner, argv, wake, cwd, env=None, **pipes):
         """Starts a program in its own session, marked as its owner's."""
         environment = {"PATH": PATH, "HOME": "/tmp", "LANG": "C.UTF-8", "TERM": "dumb"}
+        environment.update(forwarder.VARIABLES)
         environment.update(env or {}, FLEET_CALL=owner)
         with self.lock:
             try:

@@ -2,6 +2,7 @@
 //! refuses to know HTTP, SQL or the clock.
 
 pub(crate) mod dead_letters;
+mod egress;
 pub(crate) mod frame;
 pub(crate) mod overview;
 pub(crate) mod problems;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::egress;
 use crate::run::{Event, EventKind, LoggedCall, NanoUsd, Usage};
 use crate::status::words::{self, Cut, Words};
 use crate::store::EventRow;
@@ -358,6 +359,9 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             let colon = if message.is_empty() { "" } else { ": " };
             Some((tone, title, format!("{gate}{colon}{message}")))
         }
+        EventKind::EgressJudged { .. }
+        | EventKind::EgressEnded { .. }
+        | EventKind::EgressSummed { .. } => Some(egress::note(kind)),
         EventKind::Warned { message } => Some(("warning", "Warning", message.clone())),
         EventKind::WorkCollected { branch, commit, commits, .. } => Some((
             "ok",

@@ -186,6 +186,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
         completion: Completion::default(),
         context: ContextPolicy { warn_fraction: 0.75, compact_fraction: 0.9, auto_compact: false },
         sandbox: sandbox.started(),
+        egress: None,
         workspace_path: "/w".to_owned(),
         tool_timeout: Duration::from_secs(60),
         python_cell_timeout: None,

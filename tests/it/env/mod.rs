@@ -5,6 +5,7 @@ pub mod fake_host;
 pub mod leftovers;
 pub mod mail_server;
 pub mod model_server;
+pub mod outside;
 pub mod pretend;
 pub mod receiver;
 pub mod sandbox;

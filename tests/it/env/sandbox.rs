@@ -145,6 +145,7 @@ impl Cell {
             workspace,
             git: None,
             limits: ContainerLimits { memory_mb: 1024, cpus: 1.0, pids: 256, disk_mb: 256 },
+            egress: None,
         }
     }
 

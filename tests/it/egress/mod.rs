@@ -1,0 +1,6 @@
+//! The way out of a sandbox: what passes, what does not, and what is told of it.
+
+mod fetch;
+mod gate;
+mod run;
+mod sandbox;
