@@ -57,6 +57,9 @@ impl LoadError {
             LoadError::Git { .. } => {
                 Some("git fsck shows what is damaged; fetch it again, or clone the repository anew")
             }
+            LoadError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("name the directory of a bundle; fleet init DIR makes one")
+            }
             LoadError::Io { .. } => Some("let the user that runs fleet read it"),
             LoadError::Watch { .. } => None,
         }

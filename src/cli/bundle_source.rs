@@ -25,7 +25,7 @@ pub(super) fn bundle_dir(flag: Option<PathBuf>, config: &Config) -> Result<PathB
 /// Which bundle is read.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct BundleSource {
-    /// The bundle's repository [default: `bundle` of fleet.toml, or the running daemon's]
+    /// The bundle's repository [default: `bundle` of fleet.toml, or the one that the daemon serves or served last]
     #[arg(long, value_name = "DIR")]
     bundle: Option<PathBuf>,
     /// Read this commit instead of HEAD
@@ -38,7 +38,7 @@ pub(super) struct BundleSource {
 
 impl BundleSource {
     fn dir(&self, global: &Global) -> Option<PathBuf> {
-        let served = || ServeLock::holder(&global.config.state).map(|daemon| daemon.bundle);
+        let served = || ServeLock::last_holder(&global.config.state).map(|daemon| daemon.bundle);
         self.bundle.clone().or_else(|| global.config.bundle.clone()).or_else(served)
     }
 
@@ -62,7 +62,17 @@ impl BundleSource {
         })?;
         let errors =
             loaded.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-        let usable = loaded.bundle.or_else(|| self.in_force(global)).or(loaded.degraded);
+        let usable = match loaded.bundle {
+            Some(bundle) => Some(bundle),
+            None => self.in_force(global).inspect(|bundle| {
+                eprintln!(
+                    "warning: HEAD is not valid ({errors} error(s)): {} is in force; fleet bundle \
+                     validate lists them",
+                    bundle.commit
+                );
+            }),
+        };
+        let usable = usable.or(loaded.degraded);
         usable.ok_or_else(|| {
             Failure::new(Exit::Problems, format!("the bundle is not valid: {errors} error(s)"))
                 .hint("fleet bundle validate lists them")

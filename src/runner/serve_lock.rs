@@ -92,6 +92,11 @@ impl ServeLock {
             .map_err(|source| ServeLockError::Io { path: self.path.display().to_string(), source })
     }
 
+    /// The daemon that lives on that state directory, or that lived there last.
+    pub fn last_holder(state: &StateDir) -> Option<DaemonInfo> {
+        read(state)
+    }
+
     /// The daemon that lives on that state directory.
     pub fn holder(state: &StateDir) -> Option<DaemonInfo> {
         let file = File::open(state.serve_lock()).ok()?;

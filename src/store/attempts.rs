@@ -118,8 +118,7 @@ fn end_run(
     let reason = Some(finish.outcome.reason.clone()).filter(|reason| !reason.is_empty());
     connection.prepare_cached("UPDATE runs SET state = ?3, outcome = ?4, reason = ?5, retry_at = ?6, retries = ?7,
             connector_retries = ?8, interruptions = ?9, finished_at = ?10, answer = ?11, output = ?12,
-            branch = coalesce(?13, branch), commit_id = coalesce(?14, commit_id),
-            diff_stat = coalesce(?15, diff_stat), holder_instance = NULL, holder_pid = NULL,
+            branch = coalesce(?13, branch), commit_id = ?14, diff_stat = ?15, holder_instance = NULL, holder_pid = NULL,
             holder_boot = NULL, lease_until = NULL, cancel_requested = NULL,
             input_tokens = min(input_tokens, 1 << 61) + ?16,
             cached_tokens = min(cached_tokens, 1 << 61) + ?17,

@@ -22,6 +22,10 @@ const KEPT_WAL_BYTES: u32 = 16 << 20;
 /// Makes the file for its owner alone, opens it for writing and migrates it.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     make_private(path).map_err(|error| io_error(path, &error))?;
+    if was_emptied(path) {
+        let message = "the file is empty, and this state directory has held runs".to_owned();
+        return Err(StoreError::Corrupt { path: path.display().to_string(), message });
+    }
     let failed = |error| open_error(path, error);
     let mut connection = Connection::open(path).map_err(failed)?;
     if connection.is_readonly(MAIN_DB).map_err(failed)? {
@@ -69,6 +73,20 @@ pub(super) fn make_directory(path: &Path) -> Result<(), StoreError> {
     let Some(parent) = path.parent() else { return Ok(()) };
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
     made.map_err(|error| io_error(path, &error))
+}
+
+/// Whether an empty file stands where a store was: SQLite would take it for a new one, and all history
+/// would be gone without a word. Only with a store there are backups, directories of runs and
+/// artifacts.
+fn was_emptied(path: &Path) -> bool {
+    let size = |path: &Path| path.metadata().map_or(0, |meta| meta.len());
+    if size(path) > 0 || size(&path.with_extension("db-wal")) > 0 {
+        return false;
+    }
+    let Some(state) = path.parent() else { return false };
+    ["backups", "runs", "artifacts"]
+        .iter()
+        .any(|name| state.join(name).read_dir().is_ok_and(|mut all| all.next().is_some()))
 }
 
 /// An existing file is left closed: closing it would drop the locks that another connection of this

@@ -153,19 +153,23 @@ pub(super) fn follow_up(
     run: &RunId,
     finish: &AttemptFinish,
 ) -> rusqlite::Result<()> {
-    let (task, due, before) = connection
+    let (task, due, before, parked) = connection
         .prepare_cached(
-            "SELECT task, due, coalesce(failures_in_a_row, 0) AS failures_in_a_row
+            "SELECT task, due, coalesce(failures_in_a_row, 0) AS failures_in_a_row,
+                parked_at IS NOT NULL AS parked
              FROM runs LEFT JOIN task_state USING (task) WHERE run_id = ?1",
         )?
         .query_row([run.as_str()], |row| {
             let due = get_instant(row, "due")?;
-            Ok((row.get::<_, String>("task")?, due, get_small(row, "failures_in_a_row")?))
+            let before = get_small(row, "failures_in_a_row")?;
+            Ok((row.get::<_, String>("task")?, due, before, row.get::<_, bool>("parked")?))
         })?;
     if finish.state == RunState::Skipped {
         uncount_scheduled(connection, run)?;
     }
-    let follow_up = FollowUp::after(before, finish.state, finish.park_after);
+    let mut follow_up = FollowUp::after(before, finish.state, finish.park_after);
+    // A replay by hand may fail while the task is parked already: that is told once.
+    follow_up.parks &= !parked;
     if follow_up.failures_in_a_row != before {
         connection
             .prepare_cached(

@@ -32,6 +32,26 @@ fn daemon_refuses_a_store_without_its_header_and_tells_of_restore_and_backups() 
     assert_eq!(read.status.code(), Some(5));
 }
 
+#[test]
+fn store_whose_file_was_emptied_is_refused_and_a_new_state_directory_is_not() {
+    let world = World::new(IDLE);
+    // A start that was killed before it wrote anything leaves an empty file: that is a new store.
+    std::fs::write(world.state().join("fleet.db"), "").expect("written");
+    world.ok(&["runs", "list"]);
+    world.ok(&["backup"]);
+    for name in ["fleet.db-wal", "fleet.db-shm"] {
+        // Folded in at the end, as a rule.
+        let _ = std::fs::remove_file(world.state().join(name));
+    }
+    std::fs::write(world.state().join("fleet.db"), "").expect("emptied");
+    let (code, told) = refusal(&world);
+    assert_eq!(code, Some(5), "{told}");
+    for wanted in ["state/fleet.db is damaged: the file is empty", "fleet restore FILE"] {
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+    assert_eq!(world.fleet(&["runs", "list"]).status.code(), Some(5));
+}
+
 #[tokio::test]
 async fn damaged_page_is_told_with_the_file_when_it_is_met() {
     let bench = Bench::new();

@@ -1,6 +1,6 @@
 //! The one transaction that ends an attempt.
 
-use fleet::run::{DeadLetterClass, OutcomeClass, RunState, TaskName};
+use fleet::run::{CommitId, DeadLetterClass, OutcomeClass, RunState, TaskName};
 use fleet::store::{AttemptFinish, TaskStats, Totals};
 
 use super::bench::{Bench, artifact, claim, finish, now, warned};
@@ -45,6 +45,8 @@ async fn a_retry_keeps_the_spending_and_only_the_last_artifacts() {
     let first = bench.running("report", 1).await;
     let retry = AttemptFinish {
         retry_at: Some(now()),
+        commit: Some(CommitId::new("c0ffee")),
+        diff_stat: Some("1 file changed".to_owned()),
         ..finish(OutcomeClass::Transient, RunState::Scheduled)
     };
     bench.store.finish_attempt(first.run_id.clone(), first.token, retry).await.expect("ends");
@@ -57,6 +59,8 @@ async fn a_retry_keeps_the_spending_and_only_the_last_artifacts() {
     };
     bench.store.finish_attempt(second.run_id.clone(), second.token, end).await.expect("ends");
     let detail = bench.store.run_detail(first.run_id).await.expect("is there");
+    // The first attempt's commit is not what the run ended with.
+    assert_eq!(detail.run.commit, None);
     let named: Vec<_> = detail.artifacts.iter().map(|a| (a.attempt, a.name.as_str())).collect();
     assert_eq!(named, [(2, "second.md")]);
     assert_eq!(detail.usage.input_tokens, 20);

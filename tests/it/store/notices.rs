@@ -65,6 +65,16 @@ async fn the_end_of_a_run_promises_what_it_causes_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_task_that_is_parked_already_is_not_told_to_park_again() {
+    let bench = Bench::new();
+    for due in 1..=4 {
+        fail(&bench, due, 2).await;
+    }
+    let parked = events(&bench).await.into_iter().filter(|(event, _)| *event == "parked").count();
+    assert_eq!(parked, 1);
+}
+
+#[tokio::test]
 async fn one_sender_has_a_notice_at_a_time_until_its_claim_ends() {
     let bench = Bench::new();
     fail(&bench, 1, 0).await;
