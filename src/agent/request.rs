@@ -18,6 +18,9 @@ use super::{history, ledger};
 const BACKOFF: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
+/// Why a provider whose breaker is open is not asked.
+const LEFT_ALONE: &str = "its provider failed requests in a row";
+
 /// What the model wants next.
 pub(super) struct Turn {
     pub(super) answer: Answer,
@@ -35,16 +38,13 @@ impl Attempt {
             self.keep_sandbox(started)?;
         }
         self.ledger.begin_round()?;
+        self.wait_for_breaker().await?;
         self.relieve_pressure().await?;
         let notice = self.wind_down().await?;
         let mut request = self.request(notice.clone());
         let mut estimate = ledger::prompt_tokens(&request);
         let mut waits = BACKOFF.into_iter();
         loop {
-            if self.wait_for_breaker().await? {
-                request = self.request_again(&request);
-                waits = BACKOFF.into_iter();
-            }
             let error = match self.send(&request, estimate).await? {
                 Ok(turn) => return Ok(turn),
                 Err(error) => error,
@@ -71,6 +71,11 @@ impl Attempt {
                 Some(wait) => {
                     let clock = self.guard.clock.clone();
                     self.guard.or_drop(clock.sleep(wait)).await?;
+                    // Its own few retries do not wait for the breaker that they opened.
+                    if self.is_left_alone() && self.switch_model(LEFT_ALONE).await? {
+                        request = self.request_again(&request);
+                        waits = BACKOFF.into_iter();
+                    }
                 }
                 None if error.class == ModelErrorClass::Transient
                     && self.switch_model("it failed again and again").await? =>
@@ -122,13 +127,16 @@ impl Attempt {
         Ok(true)
     }
 
-    /// Does not ask a provider that failed other requests in a row: goes over to the fallback model
-    /// (true), or waits.
-    async fn wait_for_breaker(&mut self) -> Result<bool, Outcome> {
-        let mut switched = false;
+    /// Whether the model's provider failed requests in a row, so that it is left alone.
+    fn is_left_alone(&self) -> bool {
+        self.model.breaker.open_until(self.guard.clock.now()).is_some()
+    }
+
+    /// Does not ask a provider that failed other requests in a row: goes over to the fallback model, or
+    /// waits.
+    async fn wait_for_breaker(&mut self) -> Result<(), Outcome> {
         while let Some(until) = self.model.breaker.open_until(self.guard.clock.now()) {
-            if self.switch_model("its provider failed requests in a row").await? {
-                switched = true;
+            if self.switch_model(LEFT_ALONE).await? {
                 continue;
             }
             let message = format!(
@@ -139,7 +147,7 @@ impl Attempt {
             let clock = self.guard.clock.clone();
             self.guard.or_drop(clock.sleep_until(until)).await?;
         }
-        Ok(switched)
+        Ok(())
     }
 
     /// Sends the request once.

@@ -8,7 +8,7 @@ use super::image::ImageKind;
 use super::runtime::Runtime;
 use super::spec::{ContainerLimits, GitMounts};
 
-/// Size of `/tmp` in MB, unless the memory limit is smaller.
+/// Size of `/tmp` in MB, unless half of the memory limit is smaller.
 const TMP_MB: u64 = 512;
 const SHM_MB: u64 = 64;
 
@@ -119,8 +119,10 @@ fn confinement(seal: &Seal<'_>, flags: &mut Flags) {
 
 fn limits(seal: &Seal<'_>, flags: &mut Flags) {
     let ContainerLimits { memory_mb, cpus, pids, disk_mb } = seal.limits;
-    flags.put(format!("--shm-size={}m", SHM_MB.min(memory_mb)));
-    let tmp = TMP_MB.min(memory_mb);
+    // What lies there counts against memory: full, it must leave room for the helper, which the kernel
+    // would end else.
+    flags.put(format!("--shm-size={}m", SHM_MB.min(memory_mb / 8)));
+    let tmp = TMP_MB.min(memory_mb / 2);
     flags.put(format!("--tmpfs=/tmp:rw,size={tmp}m,mode=1777,nosuid,nodev"));
     flags.put("--ulimit=core=0:0");
     flags.put("--ulimit=nofile=1024:1024");

@@ -291,7 +291,7 @@ async fn written(requests: &[Request], format: WireFormat) -> Vec<Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
     fn any_history_after_any_compaction_is_valid_for_both_wire_formats(
         turns in proptest::collection::vec(prop_oneof![
