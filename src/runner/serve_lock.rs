@@ -4,6 +4,7 @@ use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,11 @@ pub struct ServeLock {
     path: PathBuf,
 }
 
+/// A program that a killed daemon was just starting has the lock until it runs.
+const DEAD_WAIT: Duration = Duration::from_millis(50);
+/// How often a lock is looked at whose daemon is dead.
+const DEAD_LOOKS: u32 = 40;
+
 /// Why there cannot be a daemon here.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeLockError {
@@ -45,6 +51,7 @@ impl ServeLock {
     pub fn acquire(state: &StateDir, daemon: &DaemonInfo) -> Result<Self, ServeLockError> {
         let path = state.serve_lock();
         let io_error = |source| ServeLockError::Io { path: path.display().to_string(), source };
+        let mut looks = 0;
         loop {
             let file = OpenOptions::new()
                 .create(true)
@@ -55,6 +62,13 @@ impl ServeLock {
                 .map_err(io_error)?;
             match file.try_lock() {
                 Ok(()) => {}
+                Err(TryLockError::WouldBlock)
+                    if looks < DEAD_LOOKS && read(state).as_ref().is_some_and(is_dead) =>
+                {
+                    looks += 1;
+                    std::thread::sleep(DEAD_WAIT);
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Err(held(state)),
                 Err(TryLockError::Error(source)) => return Err(io_error(source)),
             }
@@ -101,10 +115,15 @@ impl ServeLock {
     pub fn holder(state: &StateDir) -> Option<DaemonInfo> {
         let file = File::open(state.serve_lock()).ok()?;
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => read(state),
+            Err(TryLockError::WouldBlock) => read(state).filter(|daemon| !is_dead(daemon)),
             Ok(()) | Err(TryLockError::Error(_)) => None,
         }
     }
+}
+
+/// Whether the daemon that the lock names is gone from this host.
+fn is_dead(daemon: &DaemonInfo) -> bool {
+    daemon.host == host_name() && !Path::new(&format!("/proc/{}", daemon.pid)).exists()
 }
 
 /// This host's name.

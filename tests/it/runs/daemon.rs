@@ -118,3 +118,23 @@ fn manual_run_beside_a_daemon_disturbs_neither() {
     assert_eq!((&whole["state"], &whole["attempts"]), (&"success".into(), &1.into()), "{whole:#}");
     leftovers::none(&world);
 }
+
+#[test]
+fn lock_that_a_killed_daemon_s_child_has_for_a_moment_is_waited_for() {
+    let world = World::new(NOTHING);
+    let first = world.serve();
+    first.kill();
+    // What the daemon was just starting has its lock until it runs: here for a second.
+    let mut child = std::process::Command::new("flock")
+        .arg(world.state().join("serve.lock"))
+        .args(["-c", "echo locked; exec sleep 1"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("flock starts");
+    let mut line = String::new();
+    let out = child.stdout.take().expect("piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("it locks");
+    let second = world.serve();
+    child.wait().expect("it ends");
+    assert_eq!(second.stop(), Some(0));
+}
