@@ -194,7 +194,8 @@ class Processes:
 
     def running(self, names):
         """Whether a descendant's program has one of these names."""
-        return any(name.startswith(names) for name in map(program_name, process_table()))
+        table = process_table()
+        return any(descends(pid, table) and program_name(pid).startswith(names) for pid in table)
 
 
 def send_signal(how, pid, number):
@@ -217,6 +218,15 @@ def process_table():
             except (OSError, IndexError, ValueError):
                 pass
     return table
+
+
+def descends(pid, table):
+    """Whether a process is a descendant of this one, which adopts orphans."""
+    while pid in table:
+        pid = table[pid][0]
+        if pid == os.getpid():
+            return True
+    return False
 
 
 def program_name(pid):
