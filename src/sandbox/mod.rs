@@ -18,6 +18,7 @@ mod hostile_peer;
 mod image;
 mod launch;
 mod monitor;
+mod namespace;
 mod podman;
 mod pool;
 mod preflight;

@@ -16,6 +16,7 @@ use super::command::{self, ChildError, Finished};
 use super::error::{PodmanError, PreflightError};
 use super::host::{Host, Surroundings};
 use super::image::Image;
+use super::namespace;
 use super::runtime::Runtime;
 use crate::config::Config;
 
@@ -210,6 +211,30 @@ impl Podman {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
+        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let finished = self.finish_once(runtime, &args, timeout).await?;
+        if !namespace::is_lost(&finished) {
+            return Ok(finished);
+        }
+        let renewed = |error: std::io::Error| PodmanError::NotRun {
+            verb: "system".to_owned(),
+            reason: format!("its namespace cannot be renewed: {error}"),
+        };
+        let _lock = self.namespace_lock().await.map_err(renewed)?;
+        let finished = self.finish_once(runtime, &args, timeout).await?;
+        if !namespace::is_lost(&finished) {
+            return Ok(finished);
+        }
+        self.renew_namespace().map_err(renewed)?;
+        self.finish_once(runtime, &args, timeout).await
+    }
+
+    async fn finish_once(
+        &self,
+        runtime: Option<&str>,
+        args: &[OsString],
+        timeout: Duration,
+    ) -> Result<Finished, PodmanError> {
         let mut command = self.command(runtime);
         command.args(args);
         let verb = verb(&command);
@@ -226,16 +251,13 @@ impl Podman {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
-        let mut command = self.command(None);
-        command.args(args);
-        let verb = verb(&command);
-        let finished = command::finish(command, timeout)
-            .await
-            .map_err(|error| not_run(verb.clone(), &error))?;
+        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let finished = self.finish(None, &args, timeout).await?;
+        let verb = args.first().map(|verb| verb.to_string_lossy().into_owned());
         match finished.code {
             Some(0) => Ok(finished.stdout),
             code => Err(PodmanError::Failed {
-                verb,
+                verb: verb.unwrap_or_default(),
                 status: code.unwrap_or(-1),
                 stderr: finished.stderr_tail(),
             }),

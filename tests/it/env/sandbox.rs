@@ -187,14 +187,19 @@ pub async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Podman over the suite's storage, as fleet calls it.
-pub fn podman_command(runtime: &str) -> std::process::Command {
+/// Where Podman's run state of a storage lies.
+pub fn run_dir(root: &Path) -> PathBuf {
     use sha2::Digest;
-    let root = podman_root();
     let digest = sha2::Sha256::digest(root.as_os_str().as_encoded_bytes());
     let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let run_dir = runtime_dir.expect("XDG_RUNTIME_DIR is set").join("fleet").join(hash);
+    runtime_dir.expect("XDG_RUNTIME_DIR is set").join("fleet").join(hash)
+}
+
+/// Podman over the suite's storage, as fleet calls it.
+pub fn podman_command(runtime: &str) -> std::process::Command {
+    let root = podman_root();
+    let run_dir = run_dir(&root);
     let mut command = std::process::Command::new("podman");
     command.arg("--root").arg(root).arg("--runroot").arg(run_dir.join("rr"));
     command.arg("--tmpdir").arg(run_dir.join("tmp"));

@@ -6,6 +6,7 @@ mod git;
 mod hostile;
 mod leaks;
 mod life;
+mod namespace;
 mod preflight;
 mod runtimes;
 mod seal;
