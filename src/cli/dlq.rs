@@ -88,7 +88,7 @@ pub fn run(args: DlqArgs, global: &Global) -> Result<Exit, Failure> {
 }
 
 async fn list(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
-    let rows = match global.existing_store()? {
+    let rows = match global.named_store()? {
         Some(store) => store.dead_letters(args.tag, args.limit, args.offset).await?,
         None => Vec::new(),
     };
@@ -118,7 +118,7 @@ fn letters_table(rows: &[DeadLetterRow]) -> String {
 }
 
 async fn drop_one(args: DropArgs, global: &Global) -> Result<Exit, Failure> {
-    let Some(store) = global.existing_store()? else {
+    let Some(store) = global.named_store()? else {
         return Err(StoreError::RunNotFound(args.run).into());
     };
     let run = store.find_run(args.run).await?;
@@ -132,7 +132,7 @@ async fn drop_one(args: DropArgs, global: &Global) -> Result<Exit, Failure> {
 }
 
 async fn replay(args: ReplayArgs, global: &Global) -> Result<Exit, Failure> {
-    let Some(store) = global.existing_store()? else {
+    let Some(store) = global.named_store()? else {
         return if args.which.all { nothing_at_all() } else { Err(nothing(NONE.to_owned())) };
     };
     let target = target(&args.which, &store).await?;

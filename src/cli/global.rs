@@ -40,6 +40,7 @@ impl Global {
 
     /// Opens the store if there is one: verbs that only read make nothing.
     pub(super) fn existing_store(&self) -> Result<Option<Store>, Failure> {
+        super::open::refuse_root()?;
         let path = self.config.state.database();
         match path.try_exists() {
             Ok(true) => self.store().map(Some),
@@ -48,6 +49,18 @@ impl Global {
                 Err(Failure::new(Exit::Io, format!("cannot look for {}: {error}", path.display())))
             }
         }
+    }
+
+    /// The store of verbs that show or change what ran: a state directory that somebody named and that
+    /// is not there is a mistake, not a fleet without runs.
+    pub(super) fn named_store(&self) -> Result<Option<Store>, Failure> {
+        let state = self.config.state.root();
+        if self.state_by_flag && state.try_exists().is_ok_and(|there| !there) {
+            let message = format!("the state directory {} does not exist", state.display());
+            return Err(Failure::new(Exit::Usage, message)
+                .hint("give the directory that `fleet serve` uses, or leave --state out"));
+        }
+        self.existing_store()
     }
 
     /// Runs a future to its end on a small runtime of its own.
@@ -71,8 +84,10 @@ impl From<StoreError> for Failure {
             StoreError::LeaseLost(_)
             | StoreError::KeyHeld { .. }
             | StoreError::InUse { .. }
+            | StoreError::Exists { .. }
             | StoreError::DaemonReplaced(_) => Exit::Conflict,
             StoreError::Open { .. }
+            | StoreError::NotWritten { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Full { .. }
             | StoreError::ReadOnly { .. }
@@ -107,6 +122,10 @@ fn store_hint(error: &StoreError) -> Option<String> {
         )),
         StoreError::TooNew { .. } => {
             Some("use the newer fleet that wrote it, or `fleet restore` an older backup".to_owned())
+        }
+        StoreError::Exists { .. } => Some("give the name of a new file".to_owned()),
+        StoreError::NotWritten { .. } => {
+            Some("give a file in a directory that this user may write to".to_owned())
         }
         StoreError::InUse { .. } => {
             Some("stop `fleet serve` and wait until every other fleet command has ended".to_owned())

@@ -123,7 +123,7 @@ fn sample(channel: &str, now: jiff::Timestamp) -> Notice {
 }
 
 async fn list(args: ListArgs, global: &Global) -> Result<Exit, Failure> {
-    let rows = match global.existing_store()? {
+    let rows = match global.named_store()? {
         Some(store) => store.notices(args.limit).await?,
         None => Vec::new(),
     };
@@ -160,7 +160,7 @@ fn notices_table(rows: &[NoticeRow]) -> String {
 }
 
 async fn retry(args: &RetryArgs, global: &Global) -> Result<Exit, Failure> {
-    let ids = match global.existing_store()? {
+    let ids = match global.named_store()? {
         Some(store) => store.retry_notices(args.id, Clock::System.now()).await?,
         None => Vec::new(),
     };

@@ -74,7 +74,7 @@ pub fn run(args: RunsArgs, global: &Global) -> Result<Exit, Failure> {
 /// The store, and the run that an id or the beginning of one names.
 pub(super) async fn find(global: &Global, id: &str) -> Result<(Store, RunId), Failure> {
     let absent = StoreError::RunNotFound(id.to_owned());
-    let found = match global.existing_store()? {
+    let found = match global.named_store()? {
         Some(store) => store.find_run(id.to_owned()).await.map(|run| (store, run)),
         None => Err(absent),
     };

@@ -38,6 +38,7 @@ enum SchedVerb {
     Next(next::NextArgs),
     /// Makes a task due now, once
     Trigger {
+        /// The task's name
         task: String,
         #[command(flatten)]
         source: BundleSource,
@@ -45,7 +46,10 @@ enum SchedVerb {
     /// Holds a task's schedule until it is resumed
     Pause(pause::PauseArgs),
     /// Ends a task's pause, or its parking after too many failures
-    Resume { task: String },
+    Resume {
+        /// The task's name
+        task: String,
+    },
     /// Ends a run that waits or runs
     Cancel(cancel::CancelArgs),
     /// Reviews and replays dead letters

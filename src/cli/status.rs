@@ -71,7 +71,7 @@ struct DueNext {
 pub fn run(args: StatusArgs, global: &Global) -> Result<Exit, Failure> {
     let loaded = args.source.read(global)?;
     let now = Clock::System.now();
-    let kept = match global.existing_store()? {
+    let kept = match global.named_store()? {
         Some(store) => global.block_on(Kept::read(&store, now))??,
         None => Kept::default(),
     };

@@ -96,7 +96,7 @@ pub(super) async fn survey(global: &Global) -> Result<(Vec<Found>, Lives), Failu
     let found: Vec<Found> =
         found.into_iter().filter(|found| found.belongs_below(&state.runs())).collect();
     let runs = found.iter().map(|found| found.run_id().to_owned()).collect();
-    let lives = match global.existing_store()? {
+    let lives = match global.named_store()? {
         Some(store) => Lives::ask(&store, state, runs).await?,
         None => Lives::default(),
     };

@@ -32,11 +32,11 @@ pub fn backup(database: &Path, to: &Path) -> Result<Backup, StoreError> {
         return Err(exists(to));
     }
     let _open = StoreLock::shared(database)?;
-    let part = Part::begin(to)?;
+    let part = Part::begin(to).map_err(|error| not_written(to, error))?;
     let copy = part.copy_of(database)?;
     let (runs, last_tick) = check(&copy, &part.path)?;
     drop(copy);
-    let bytes = part.finish(to)?;
+    let bytes = part.finish(to).map_err(|error| not_written(to, error))?;
     Ok(Backup { path: to.to_owned(), bytes, runs, last_tick })
 }
 
@@ -55,8 +55,17 @@ pub fn sweep_parts(dir: &Path) {
 }
 
 fn exists(to: &Path) -> StoreError {
-    let message = "there is a file already, and it is not overwritten".to_owned();
-    StoreError::Open { path: to.display().to_string(), message }
+    StoreError::Exists { path: to.display().to_string() }
+}
+
+/// A failure of the file system is about the copy, not about the store.
+fn not_written(to: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Open { message, .. } => {
+            StoreError::NotWritten { path: to.display().to_string(), message }
+        }
+        other => other,
+    }
 }
 
 /// A copy that is not whole yet. Removed when it is dropped before its end.

@@ -267,6 +267,11 @@ pub enum StoreError {
     WrongState { run_id: RunId, state: &'static str, needed: &'static str },
     #[error("cannot open the store {path}: {message}")]
     Open { path: String, message: String },
+    /// A copy that was asked for in a place where there is something.
+    #[error("{path} is there already, and a backup overwrites nothing")]
+    Exists { path: String },
+    #[error("cannot write the backup {path}: {message}")]
+    NotWritten { path: String, message: String },
     /// The file is damaged.
     #[error("the store {path} is damaged: {message}")]
     Corrupt { path: String, message: String },

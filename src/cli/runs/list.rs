@@ -45,7 +45,7 @@ pub(super) async fn run(args: ListArgs, global: &Global) -> Result<Exit, Failure
         limit: args.limit,
         offset: 0,
     };
-    let rows = match global.existing_store()? {
+    let rows = match global.named_store()? {
         Some(store) => store.runs(filter.clone()).await?,
         None => Vec::new(),
     };

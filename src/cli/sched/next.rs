@@ -11,6 +11,7 @@ use crate::clock::Clock;
 /// Whose due times, from when on, and how many.
 #[derive(Debug, clap::Args)]
 pub(super) struct NextArgs {
+    /// The task's name
     task: String,
     #[command(flatten)]
     source: BundleSource,

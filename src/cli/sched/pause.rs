@@ -10,6 +10,7 @@ use crate::run::TaskName;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PauseArgs {
+    /// The task's name
     task: String,
     #[command(flatten)]
     source: BundleSource,
@@ -31,6 +32,10 @@ pub(super) fn pause(args: &PauseArgs, global: &Global) -> Result<Exit, Failure> 
     if args.reason.trim().is_empty() {
         let text = "--reason is empty";
         return Err(Failure::new(Exit::Usage, text).hint("say why, for whoever finds it paused"));
+    }
+    if let Some(control) = args.reason.chars().find(|c| c.is_control()) {
+        let text = format!("--reason has the control character {}", control.escape_default());
+        return Err(Failure::new(Exit::Usage, text).hint("write it on one line of plain text"));
     }
     let now = Clock::System.now();
     let until = args.until.as_deref().map(|text| instant(text, now)).transpose()?;
@@ -73,7 +78,7 @@ pub(super) fn resume(name: &str, global: &Global) -> Result<Exit, Failure> {
         Failure::new(Exit::WrongState, format!("task {name} is neither paused nor parked"))
             .hint("fleet sched list shows which tasks are")
     };
-    let store = global.existing_store()?.ok_or_else(not_held)?;
+    let store = global.named_store()?.ok_or_else(not_held)?;
     let held = global.block_on(store.resume_task(TaskName::new(name)))??.ok_or_else(not_held)?;
     wake(global);
     print(&format!("task {name} goes on with its next due time; it was {}", held.words()))?;

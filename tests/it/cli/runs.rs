@@ -33,6 +33,21 @@ fn reading_where_nothing_ran_makes_nothing() {
     assert_eq!(bench.files(), Vec::<std::path::PathBuf>::new());
 }
 
+#[test]
+fn state_directory_that_is_named_and_not_there_is_refused_and_not_made() {
+    let bench = Bench::new();
+    for verb in [&["runs", "list"][..], &["dlq", "list"], &["worktree", "list"], &["status"]] {
+        let refused = bench.fleet(&[verb, &["--state", "/nowhere/at-all"]].concat());
+        let first = refused.err.lines().next().unwrap_or_default();
+        assert_eq!(
+            (refused.code, first),
+            (2, "error: the state directory /nowhere/at-all does not exist"),
+            "{verb:?}"
+        );
+    }
+    assert_eq!(bench.files(), Vec::<std::path::PathBuf>::new());
+}
+
 #[tokio::test]
 async fn the_list_has_its_documented_fields() {
     let bench = with_history().await;

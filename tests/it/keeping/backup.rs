@@ -64,8 +64,20 @@ fn existing_file_is_not_overwritten() {
     let to = bench.dir.path().join("precious.db");
     std::fs::write(&to, "precious").expect("written");
     let refusal = backup(&bench.path(), &to).expect_err("refused").to_string();
-    assert!(refusal.contains("precious.db") && refusal.contains("not overwritten"), "{refusal}");
+    assert!(
+        refusal.contains("precious.db is there already") && refusal.contains("overwrites nothing"),
+        "{refusal}"
+    );
     assert_eq!(std::fs::read_to_string(&to).expect("read"), "precious");
+}
+
+#[test]
+fn backup_in_a_place_that_cannot_be_written_names_that_place() {
+    let bench = Bench::new();
+    let to = bench.dir.path().join("nowhere/copy.db");
+    let refusal = backup(&bench.path(), &to).expect_err("refused").to_string();
+    let wanted = format!("cannot write the backup {}: ", to.display());
+    assert!(refusal.starts_with(&wanted) && !refusal.contains(".part"), "{refusal}");
 }
 
 /// Overwrites the pages of a table of a closed store.

@@ -245,6 +245,10 @@ async fn paused_task_records_what_it_does_not_run_and_goes_on_when_it_is_resumed
     let bundle = world.bundle();
     let pause =
         ["sched", "pause", "t", "--reason", "moving", "--bundle", bundle.to_str().expect("UTF-8")];
+    let hidden = world.fleet(&pause.map(|arg| if arg == "moving" { "a\x1b[2Jb" } else { arg }));
+    assert_eq!(hidden.status.code(), Some(2));
+    let refusal = String::from_utf8_lossy(&hidden.stderr).into_owned();
+    assert!(refusal.contains("--reason has the control character \\u{1b}"), "{refusal}");
     let told = world.ok(&pause);
     assert!(told.contains("task t is paused until `fleet sched resume t`: moving"), "{told}");
     simulation.clock.advance(Duration::from_secs(1));
