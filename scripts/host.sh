@@ -147,9 +147,9 @@ as_service_user() {
 if [ $PACKAGES_BY = dnf ]; then
     SANDBOX_PACKAGES=(podman crun runc shadow-utils git python3 ca-certificates util-linux tar)
     BUILD_PACKAGES=(gcc glibc-devel)
-    TEST_PACKAGES=(chromium)
+    TEST_PACKAGES=(chromium python3-pip)
 else
     SANDBOX_PACKAGES=(podman crun runc uidmap mmdebstrap git python3 ca-certificates util-linux)
     BUILD_PACKAGES=(gcc libc6-dev)
-    TEST_PACKAGES=(chromium runsc)
+    TEST_PACKAGES=(chromium python3-venv runsc)
 fi

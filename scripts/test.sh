@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need and runs the whole suite: format, lints, documentation, licences, unit
-# and integration tests with real Podman, git, SQLite and Chromium. May be run again.
+# and integration tests with real Podman, git, SQLite, Chromium and model servers. May be run again.
 #
 #   scripts/test.sh [NEXTEST ARGUMENTS…]
 #
@@ -51,9 +51,11 @@ say "The suite"
 prepare_account
 [ "$(id -u)" != 0 ] || chown -R "$SERVICE_USER:" "$work"
 chmod 0755 "$work"
+say "Model servers that others wrote (PyPI)"
+servers=$(as_service_user bash "$work/source/scripts/model-servers.sh")
 nextest=$(command -v cargo-nextest)
 install -m 0755 "$nextest" "$work/cargo-nextest"
-as_service_user bash -c 'cd "$1/source" && exec "$1/cargo-nextest" nextest run \
+as_service_user env FLEET_TEST_MODEL_SERVERS="$servers" bash -c 'cd "$1/source" && exec "$1/cargo-nextest" nextest run \
     --archive-file "$1/suite.tar.zst" --workspace-remap "$1/source" "${@:2}"' suite "$work" "$@"
 
 note "done in $((SECONDS - started)) s"

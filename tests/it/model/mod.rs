@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod faults;
+mod independent;
 mod streams;
 
 use fleet::model::{
