@@ -12,13 +12,10 @@ use super::Context;
 use crate::agent::EventSink;
 use crate::run::{Artifact, EventKind};
 use crate::sandbox::{
-    Call, CallError, FileContent, GitBundle, Reply, Sandbox, SandboxSpec, StartError,
+    Call, CallError, EditError, FileContent, GitBundle, Reply, Sandbox, SandboxSpec, StartError,
 };
 use crate::tools::MAX_ARTIFACT_BYTES;
 use crate::worktree::{self, Checkout, CollectLimits, CollectRequest, Collected};
-
-/// The largest git bundle that is taken from a sandbox.
-const MAX_BUNDLE_BYTES: u64 = 512 * 1024 * 1024;
 
 /// What an attempt left.
 #[derive(Debug, Default)]
@@ -120,10 +117,11 @@ impl Collector<'_> {
         if self.checkout.branch.is_none() {
             return Ok(None);
         }
+        let limits = CollectLimits::default();
         let call = Call::CollectGit {
             base: self.checkout.base_commit.clone(),
             message: format!("Uncommitted work of run {}, attempt {}", self.run, self.attempt),
-            max_bytes: MAX_BUNDLE_BYTES,
+            max_bytes: limits.max_bytes,
         };
         let bundle = match call_once(sandbox, call).await {
             Ok(Reply::Git(bundle)) => bundle,
@@ -131,13 +129,17 @@ impl Collector<'_> {
                 let message = format!("the sandbox answered {other:?} to a collection");
                 return Err(Lost::Failed(message));
             }
+            // git inside broke off, perhaps for want of time or room: a fresh worktree may do better.
+            Err(error @ CallError::Refused { kind: EditError::Io, .. }) => {
+                return Err(Lost::Failed(error.to_string()));
+            }
             Err(error @ CallError::Refused { .. }) => return Err(Lost::Refused(error.to_string())),
             Err(error) => return Err(Lost::Failed(error.to_string())),
         };
         let GitBundle { bytes: Some(bytes), head, salvaged } = bundle else {
             return Ok(None);
         };
-        let request = CollectRequest { bundle: bytes, head, limits: CollectLimits::default() };
+        let request = CollectRequest { bundle: bytes, head, limits };
         let collected = worktree::collect(self.checkout, request).await.map_err(|error| {
             let message = super::with_causes(&error);
             if error.is_refusal() { Lost::Refused(message) } else { Lost::Failed(message) }

@@ -25,7 +25,7 @@ pub struct CollectLimits {
 }
 
 impl Default for CollectLimits {
-    /// 256 MiB, 200,000 objects, 5 minutes.
+    /// 256 MiB, 200,000 objects, a minute.
     fn default() -> Self {
         CollectLimits {
             max_bytes: 256 << 20,
@@ -113,7 +113,8 @@ fn fetch(
     header: &BundleHeader,
     into: &str,
 ) -> Result<(), WorktreeError> {
-    git.run(&["bundle".as_ref(), "verify".as_ref(), "--quiet".as_ref(), bundle.as_os_str()])?;
+    let verify = ["bundle".as_ref(), "verify".as_ref(), "--quiet".as_ref(), bundle.as_os_str()];
+    git.run(&verify).map_err(judged)?;
     let refspec = format!("+{}:{into}", header.tip_ref);
     let flags = [
         "fetch",
@@ -125,7 +126,34 @@ fn fetch(
     ];
     let mut args: Vec<&OsStr> = flags.iter().map(OsStr::new).collect();
     args.extend([bundle.as_os_str(), refspec.as_ref()]);
-    git.run(&args).map(drop)
+    git.run(&args).map(drop).map_err(judged)
+}
+
+/// What git says when the host is at fault: another try may end well.
+const HOST_FAULTS: [&str; 10] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "Read-only file system",
+    "Permission denied",
+    "Input/output error",
+    "Too many open files",
+    "Resource temporarily unavailable",
+    "Unable to create",
+    "cannot create",
+    "cannot lock ref",
+];
+
+/// git read a bundle and ended badly: for what is in it, unless a signal or the host ended it. Memory
+/// that runs out is the bundle's own doing: git has two gigabytes.
+fn judged(error: WorktreeError) -> WorktreeError {
+    match error {
+        WorktreeError::GitExit { verb, code: Some(_), said }
+            if !HOST_FAULTS.iter().any(|fault| said.contains(fault)) =>
+        {
+            BundleError::Content { verb, said }.into()
+        }
+        other => other,
+    }
 }
 
 /// The checks that need the objects: the tip is what was announced, a commit, and beyond the base.
@@ -146,7 +174,7 @@ fn accept(
         Ok(found) if found.trim() == base => Ok(tip),
         Ok(_) => Err(WorktreeError::NotDescendant { tip: text, base: base.to_owned() }),
         // No common commit at all: exit 1 without a word.
-        Err(WorktreeError::Git { .. }) => {
+        Err(WorktreeError::GitExit { code: Some(1), .. }) => {
             Err(WorktreeError::NotDescendant { tip: text, base: base.to_owned() })
         }
         Err(error) => Err(error),
@@ -227,5 +255,28 @@ impl Drop for BundleFile {
     fn drop(&mut self) {
         // It lies in the attempt's directory, which is removed with the workspace.
         let _ = remove_if_there(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_that_ends_for_the_host_s_sake_is_no_refusal_of_the_work() {
+        let ended = |code, said: &str| {
+            let verb = "fetch".to_owned();
+            judged(WorktreeError::GitExit { verb, code, said: said.to_owned() }).is_refusal()
+        };
+        assert!(ended(Some(128), "fatal: bad object 0123"));
+        assert!(ended(
+            Some(128),
+            "fatal: Out of memory, malloc failed (tried to allocate 9 bytes)"
+        ));
+        assert!(!ended(Some(128), "fatal: write error: No space left on device"));
+        assert!(!ended(Some(128), "fatal: Unable to create '/r/.git/shallow.lock': File exists."));
+        assert!(!ended(None, ""));
+        let git = WorktreeError::Git { verb: "fetch".to_owned(), message: "no git".to_owned() };
+        assert!(!judged(git).is_refusal());
     }
 }

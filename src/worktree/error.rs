@@ -52,8 +52,18 @@ pub enum WorktreeError {
     },
     #[error("cannot {doing} in {path}: {message}")]
     Gix { doing: &'static str, path: PathBuf, message: String },
+    /// It could not be run, or its output makes no sense.
     #[error("git {verb} failed: {message}")]
     Git { verb: String, message: String },
+    /// It ended by itself, and not well.
+    #[error("git {verb} failed: {}", ended(.code, .said))]
+    GitExit {
+        verb: String,
+        /// None: a signal ended it.
+        code: Option<i32>,
+        /// git's own words on one line.
+        said: String,
+    },
     #[error("git {verb} took longer than {timeout:?} and was killed")]
     GitTimeout { verb: String, timeout: Duration },
     #[error("the agent's bundle is refused: {0}")]
@@ -80,6 +90,16 @@ pub enum BundleError {
     UnexpectedRef(String),
     #[error("it ends in {found}, the sandbox announced {claimed}")]
     OtherTip { claimed: String, found: String },
+    /// What git says of its objects.
+    #[error("git {verb} does not take it: {said}")]
+    Content { verb: String, said: String },
+}
+
+fn ended(code: &Option<i32>, said: &str) -> String {
+    match code {
+        Some(code) => format!("exit status {code}: {said}"),
+        None => format!("a signal ended it: {said}"),
+    }
 }
 
 impl WorktreeError {
@@ -106,6 +126,7 @@ impl WorktreeError {
             | E::Io { .. }
             | E::Gix { .. }
             | E::Git { .. }
+            | E::GitExit { .. }
             | E::GitTimeout { .. }
             | E::Bundle(_)
             | E::NotDescendant { .. }
@@ -114,9 +135,15 @@ impl WorktreeError {
         }
     }
 
-    /// Whether the agent's work itself is refused, and not the attempt to take it.
+    /// Whether another try of the attempt to take the agent's work changes nothing: the work itself is
+    /// refused, or it is kept while its branch is somebody else's by now.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, WorktreeError::Bundle(_) | WorktreeError::NotDescendant { .. })
+        matches!(
+            self,
+            WorktreeError::Bundle(_)
+                | WorktreeError::NotDescendant { .. }
+                | WorktreeError::BranchMoved { .. }
+        )
     }
 
     pub(super) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

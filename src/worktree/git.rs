@@ -80,7 +80,7 @@ impl Git<'_> {
             return Ok(String::from_utf8_lossy(&out).into_owned());
         }
         let said = String::from_utf8_lossy(&err).trim().replace('\n', "; ");
-        Err(WorktreeError::Git { verb, message: format!("{status}: {said}") })
+        Err(WorktreeError::GitExit { verb, code: status.code(), said })
     }
 
     fn command(&self, args: &[&OsStr]) -> Command {

@@ -62,51 +62,94 @@ async fn work_is_found_wherever_the_agent_left_head() {
 }
 
 #[tokio::test]
-async fn history_that_does_not_go_on_from_the_base_is_refused_or_kept_whole() {
+async fn history_that_does_not_go_on_from_the_base_is_refused() {
     for how in [
-        // An orphan.
         "git checkout -q --orphan new; git commit -qm orphan",
-        // Rewritten below the base.
         "git commit -q --amend -m rewritten; echo w > w.txt; git add w.txt; git commit -qm work",
-        // A shallow boundary and a graft of the agent's own.
-        "echo w > w.txt; git add w.txt; git commit -qm work; git rev-parse HEAD > $(git rev-parse --git-common-dir)/shallow",
-        // No branch at all.
+        // HEAD on no branch at all: what is in the tree has no history then.
         "git symbolic-ref HEAD refs/heads/unborn; rm -f README.md",
     ] {
         let lab = Lab::new(Kind::Normal).await;
         let before = other_refs(&lab);
         let (said, collected) = lab.attack(&format!("{how}\nexit 0")).await;
-        if let Ok(Some(collected)) = &collected {
-            let base = &lab.checkout.base_commit;
-            git(&lab.repo, &["merge-base", "--is-ancestor", base, &collected.commit]);
-        }
-        assert_eq!(other_refs(&lab), before, "{how}: {collected:?}: {said}");
+        let refusal = collected.expect_err(&said);
+        let wanted = format!("does not descend from the base {}", lab.checkout.base_commit);
+        assert!(refusal.ends_with(&wanted), "{how}: {refusal}: {said}");
+        assert_eq!(other_refs(&lab), before, "{how}: {said}");
         lab.assert_untouched();
     }
 }
 
 #[tokio::test]
+async fn a_shallow_boundary_of_the_agent_does_not_cut_the_history_that_arrives() {
+    let lab = Lab::new(Kind::Normal).await;
+    let script = "echo w > w.txt; git add w.txt; git commit -qm work
+git rev-parse HEAD > $(git rev-parse --git-common-dir)/shallow; git rev-list --count HEAD; exit 0";
+    let (said, collected) = lab.attack(script).await;
+    assert_eq!(said.trim(), "1", "inside, the history is cut");
+    let collected = collected.expect("collected").expect("there is work");
+    let base = &lab.checkout.base_commit;
+    git(&lab.repo, &["merge-base", "--is-ancestor", base, &collected.commit]);
+    assert_eq!(collected.commits, 1);
+    lab.assert_untouched();
+}
+
+#[tokio::test]
 async fn trees_with_paths_that_leave_the_checkout_are_refused() {
-    for name in [".git", ".GIT", "git~1", "..", "."] {
+    const DOTGIT: &str = "hasDotgit";
+    const FULL: &str = "fullPathname";
+    for (name, reason) in [
+        (".git", DOTGIT),
+        (".GIT", DOTGIT),
+        // What other file systems read as `.git`.
+        (".git\u{200c}", DOTGIT),
+        (".git ", DOTGIT),
+        ("git~1", DOTGIT),
+        ("GIT~1", DOTGIT),
+        ("..", "hasDotdot"),
+        (".", "hasDot"),
+        ("a/b", FULL),
+        ("/etc/passwd", FULL),
+        ("", "empty filename in tree entry"),
+    ] {
         let lab = Lab::new(Kind::Normal).await;
         let script = format!(
             r#"B=$(echo evil | git hash-object -w --stdin)
 T=$(printf '100644 {name}\0%b' "$(echo $B | sed 's/../\\x&/g')" | git hash-object -w -t tree --literally --stdin)
-C=$(git commit-tree -p HEAD -m evil $T); git update-ref HEAD $C; git rev-parse HEAD; exit 0"#
+C=$(git commit-tree -p HEAD -m evil $T); git update-ref HEAD $C; git cat-file -t HEAD; exit 0"#
         );
         let before = other_refs(&lab);
         let (said, collected) = lab.attack(&script).await;
-        // Either the evil commit was refused, or it was not what arrived.
-        match &collected {
-            Err(_) | Ok(None) => {}
-            Ok(Some(collected)) => {
-                let tree = git(&lab.repo, &["ls-tree", "-r", "--name-only", &collected.commit]);
-                assert!(tree.lines().all(|path| path != name), "{name}: {tree}: {said}");
-            }
-        }
+        assert_eq!(said.trim(), "commit", "{name}: it is made inside");
+        let refusal = collected.expect_err(name);
+        assert!(refusal.contains(reason), "{name}: {refusal}");
         assert_eq!(other_refs(&lab), before, "{name}");
         lab.assert_untouched();
     }
+}
+
+#[tokio::test]
+async fn a_commit_that_unpacks_to_far_more_than_it_weighs_costs_the_host_what_it_weighs() {
+    let lab = Lab::new(Kind::Normal).await;
+    // 400 MB of nothing weigh 400 kB; they are never a file inside, where the disk has a limit.
+    let script = "B=$(head -c 400000000 /dev/zero | git hash-object -w --stdin)
+T=$(printf '100644 blob %s\tbig\n' $B | git mktree); C=$(git commit-tree -p HEAD -m big $T)
+git update-ref HEAD $C; git cat-file -s HEAD:big; exit 0";
+    let (said, collected) = lab.attack(script).await;
+    assert_eq!(said.trim(), "400000000");
+    // The tree lacks what HEAD has: that is kept as a commit of its own.
+    let collected = collected.expect("collected").expect("there is work");
+    assert_eq!(
+        git(&lab.repo, &["cat-file", "-s", &format!("{}~1:big", collected.commit)]),
+        "400000000"
+    );
+    let kib: u64 = git(&lab.repo, &["count-objects", "-v"])
+        .lines()
+        .filter_map(|line| line.strip_prefix("size-pack: ").or(line.strip_prefix("size: ")))
+        .map(|size| size.parse::<u64>().expect("a number"))
+        .sum();
+    assert!(kib < 4096, "{kib} KiB");
+    lab.assert_untouched();
 }
 
 #[tokio::test]

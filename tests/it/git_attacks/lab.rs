@@ -101,7 +101,7 @@ impl Lab {
     pub fn assert_untouched(&self) {
         self.assert_same("after the run");
         self.look_around();
-        assert!(!self.canary.exists(), "something of the agent's ran on the host");
+        assert!(!self.is_owned(), "something of the agent's ran on the host");
         self.assert_same("after the operator looked");
     }
 
@@ -122,8 +122,13 @@ impl Lab {
         assert!(strange.is_empty(), "{when}: new on the host: {strange:?}");
     }
 
+    /// Whether something of the attacker's ran on the host.
+    pub fn is_owned(&self) -> bool {
+        self.canary.exists()
+    }
+
     /// What an operator does in the morning.
-    fn look_around(&self) {
+    pub fn look_around(&self) {
         let bare = !self.repo.join(".git").exists();
         let common = [
             &["log", "--all", "--stat", "--oneline"][..],

@@ -8,6 +8,23 @@ use super::lab::{Kind, Lab, checkout, shell};
 
 /// Planted wherever an operator's secrets lie.
 const SECRET: &str = "planted-4f9c1e-secret";
+/// Planted where the agent may read: what the search must find.
+const OPEN: &str = "planted-7b20aa-in-the-open";
+
+/// The search of everything that can be read inside. The image's own programs and the kernel's files
+/// apart, that is every file, the mounts' names and every process's environment. The shell does not
+/// hold the word itself.
+fn search(word: &str) -> String {
+    format!(
+        "P=$(printf %s {} | rev); E=$(cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n')
+find / -xdev -path /usr -prune -o -type f -print0 2>/dev/null | xargs -0 grep -l -a -F -e \"$P\" 2>/dev/null
+for m in $(cut -d' ' -f5 /proc/self/mountinfo | grep -v -e '^/usr' -e '^/proc' -e '^/sys' -e '^/dev' -e '^/$'); do grep -r -l -a -F -e \"$P\" $m 2>/dev/null; done
+case $E in *$P*) echo environment;; esac
+git config --list --show-origin | grep -F -e \"$P\"; git remote -v; git log --all --oneline | grep -F -e \"$P\"
+exit 0",
+        word.chars().rev().collect::<String>()
+    )
+}
 
 async fn nothing_is_found(kind: Kind) {
     let lab = Lab::prepared(kind, |repo| {
@@ -37,18 +54,17 @@ async fn nothing_is_found(kind: Kind) {
     std::fs::write(lab.cell.config.state.root().join("fleet.toml"), SECRET).expect("a file");
 
     let sandbox = lab.sandbox().await;
-    // The image's own programs and the kernel's files apart, everything is read, the mounts' names
-    // and every process's environment too. The shell does not hold the word itself.
-    let script = format!(
-        "E=$(cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'); P=$(printf %s {} | rev)
-find / -xdev -path /usr -prune -o -type f -print0 2>/dev/null | xargs -0 grep -l -a -F -e \"$P\" 2>/dev/null
-for m in $(cut -d' ' -f5 /proc/self/mountinfo | grep -v -e '^/usr' -e '^/proc' -e '^/sys' -e '^/dev' -e '^/$'); do grep -r -l -a -F -e \"$P\" $m 2>/dev/null; done
-case $E in *$P*) echo environment;; esac
-git config --list --show-origin | grep -F -e \"$P\"; git remote -v; git log --all --oneline | grep -F -e \"$P\"
-exit 0",
-        SECRET.chars().rev().collect::<String>()
+    let plant = format!(
+        "W={OPEN}; echo $W > open.txt; echo $W > /tmp/open.txt; git config --global user.open $W; \
+         git commit -qm \"$W: in the open\" --allow-empty; exit 0"
     );
-    let found = shell(&sandbox, &script).await;
+    shell(&sandbox, &plant).await;
+    let beside = format!("OPEN={OPEN} sleep 20 >/dev/null & ");
+    let found = shell(&sandbox, &(beside + &search(OPEN))).await;
+    for place in ["open.txt", "/tmp/open.txt", "config", "environment", "in the open"] {
+        assert!(found.lines().any(|line| line.contains(place)), "{kind:?}: no {place}: {found}");
+    }
+    let found = shell(&sandbox, &search(SECRET)).await;
     sandbox.close().await;
     assert_eq!(found, "", "{kind:?}");
 }

@@ -40,8 +40,20 @@ exit 0"#
 
 async fn nothing_reaches_the_host(kind: Kind) {
     let lab = Lab::new(kind).await;
-    lab.attack(&everything(&lab)).await.1.map(drop).unwrap_or_default();
+    // Inside, what is not sealed off stands as it was written.
+    let script = everything(&lab).replace("exit 0", "cat \"$G/info/exclude\"; exit 0");
+    let (said, _) = lab.attack(&script).await;
+    assert!(said.ends_with("\nevil\n"), "{kind:?}: {said}");
     lab.assert_untouched();
+}
+
+#[tokio::test]
+async fn one_write_that_reached_the_host_would_run_there_when_the_operator_looks() {
+    let lab = Lab::new(Kind::Normal).await;
+    let run = format!("touch {}", lab.canary());
+    crate::env::git(&lab.repo, &["config", "core.fsmonitor", &run]);
+    lab.look_around();
+    assert!(lab.is_owned(), "the operator's commands believe the repository");
 }
 
 #[tokio::test]

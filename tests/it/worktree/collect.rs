@@ -15,6 +15,7 @@ async fn refused(desk: &Desk, checkout: &Checkout, bundle: Vec<u8>, head: String
     let refused = worktree::collect(checkout, request).await.expect_err("it is refused");
     assert_eq!(desk.refs(), before, "no ref may change");
     assert!(!checkout.run_dir.join("agent.bundle").exists());
+    assert!(refused.is_refusal(), "another try would not help: {refused}");
     refused
 }
 
@@ -90,6 +91,7 @@ async fn a_branch_that_somebody_moved_is_not_overwritten() {
              is at refs/fleet/attempts/run1/1"
         )
     );
+    assert!(error.is_refusal(), "another try finds the branch moved as well");
     assert_eq!(git(&desk.repo, &["rev-parse", BRANCH]), by_hand);
     assert_eq!(git(&desk.repo, &["rev-parse", "refs/fleet/attempts/run1/1"]), tip);
 }
@@ -137,7 +139,8 @@ async fn a_bundle_whose_base_is_unknown_here_is_refused() {
     commit_files(&other, &[("more.txt", "x\n")], "more");
     let (bundle, head) = bundle_of(&other, &base);
     let error = refused(&desk, &checkout, bundle, head).await;
-    assert!(matches!(&error, WorktreeError::Git { verb, .. } if verb == "bundle"), "{error}");
+    let content = matches!(&error, WorktreeError::Bundle(BundleError::Content { verb, .. }) if verb == "bundle");
+    assert!(content, "{error}");
 }
 
 #[tokio::test]
@@ -198,6 +201,7 @@ async fn git_that_takes_too_long_is_ended_and_can_be_tried_again() {
     request.limits.timeout = Duration::ZERO;
     let error = worktree::collect(&checkout, request.clone()).await.expect_err("refused");
     assert_eq!(error.to_string(), "git bundle took longer than 0ns and was killed");
+    assert!(!error.is_refusal());
     assert_eq!(desk.refs(), before);
     request.limits.timeout = Duration::from_secs(60);
     worktree::collect(&checkout, request).await.expect("collected");
