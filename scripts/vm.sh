@@ -2,7 +2,10 @@
 # Checks the limits for real: boots a Debian of its own with systemd and pure cgroup v2 in QEMU, without
 # KVM, and runs fleet there as an ordinary user. Slow (minutes) and apart from the suite.
 #
-#   scripts/vm.sh [bookworm|trixie] [FLEET]     FLEET: a built binary, default target/release/fleet
+#   scripts/vm.sh [bookworm|trixie] [FLEET] [SUITE]
+#
+# FLEET is a built binary, default target/release/fleet. SUITE is the built test binary `it`: with it the
+# system-call filter and full memory are tried too, by crun.
 #
 # As root, for the packages. The guest's disk is kept in ${XDG_CACHE_HOME:-~/.cache}/fleet-vm.
 set -euo pipefail
@@ -12,9 +15,12 @@ cd "$(dirname "$0")/.."
 LOG=$(mktemp "${TMPDIR:-/tmp}/fleet-vm.XXXXXX")
 release=${1:-bookworm}
 fleet=${2:-target/release/fleet}
+suite=${3:-}
 case $release in bookworm | trixie) ;; *) die "no guest for $release" "write bookworm or trixie" ;; esac
 [ -x "$fleet" ] || die "there is no $fleet" "cargo build --release, or name a binary"
 started=$SECONDS
+
+[ -z "$suite" ] || [ -x "$suite" ] || die "there is no $suite" "cargo nextest list says where the test binaries are"
 
 say "Packages: qemu-system-x86 mmdebstrap e2fsprogs"
 install_packages qemu-system-x86 mmdebstrap e2fsprogs
@@ -52,14 +58,18 @@ truncate -s 4G "$work/disk.img"
 mkfs.ext4 -q -F -d "$root" "$work/disk.img"
 mkdir "$work/data"
 install -m 0755 "$fleet" "$work/data/fleet"
-truncate -s 256M "$work/data.img"
+if [ -n "$suite" ]; then
+    install -m 0755 "$suite" "$work/data/suite"
+    gcc -static -O1 -o "$work/data/probe" tests/it/sandbox/seccomp_probe.c
+fi
+truncate -s 1G "$work/data.img"
 mkfs.ext4 -q -F -d "$work/data" "$work/data.img"
 kernel=$(ls "$root"/boot/vmlinuz-* | sort -V | tail -1)
 initrd=$(ls "$root"/boot/initrd.img-* | sort -V | tail -1)
 
 # boot LOG: until the guest powers off or is reset.
 boot() {
-    timeout 900 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -no-reboot \
+    timeout 1200 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -no-reboot \
         -kernel "$kernel" -initrd "$initrd" -append "root=/dev/vda rw console=ttyS0 panic=-1 quiet" \
         -drive "file=$work/disk.img,format=raw,if=virtio,cache=unsafe" \
         -drive "file=$work/data.img,format=raw,if=virtio,readonly=on" \

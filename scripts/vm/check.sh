@@ -48,6 +48,17 @@ bundle() {
             printf "turns:\n  - tool_calls:\n      - name: bash\n        arguments: {command: %s}\n  - text: Done.\n" "$(python3 -c "import json,sys; print(json.dumps(sys.argv[1]))" "$3")" >scripted/$1.yaml
         }
         task memory "memory_mb: 128" "python3 -c \"x = bytearray(400 << 20); print(len(x))\" || echo died >died.txt" "test -e died.txt"
+        task cell "memory_mb: 128" "" "test -e cell.txt"
+        cat >scripted/cell.yaml <<END
+turns:
+  - tool_calls:
+      - name: run_python
+        arguments: {code: "x = bytearray(400 << 20)"}
+  - tool_calls:
+      - name: run_python
+        arguments: {code: "open(\"cell.txt\", \"w\").write(\"alive\")"}
+  - text: Done.
+END
         task pids "pids: 40" "$FORK" "test \$(cat count.txt) -lt 40"
         task tmp "memory_mb: 256" "head -c 400000000 /dev/zero >/tmp/big; stat -c %s /tmp/big >size.txt; exit 0" "test \$(cat size.txt) -lt 300000000"
         task cpu "cpus: 0.5" "cat /sys/fs/cgroup/cpu.max >cpu.txt; exit 0" "grep -q 50000.100000 cpu.txt"
@@ -55,6 +66,7 @@ bundle() {
         git add -A && git commit -qm vm'
 }
 run_task() { as fleet fleet task run "$1" --bundle /home/fleet/b >/dev/null 2>&1; }
+says_out_of_memory() { as fleet fleet runs logs "$(as fleet fleet runs list --task "$1" --limit 1 --json | json 'run[0]["run_id"]')" | grep -e "out of memory: the kernel killed a process"; }
 state_of() { as fleet fleet runs list --task "$1" --limit 1 --json | json 'run[0]["state"]'; }
 succeeds() { run_task "$1"; local state; state=$(state_of "$1"); [ "$state" = success ] || { as fleet fleet runs logs "$(as fleet fleet runs list --task "$1" --limit 1 --json | json 'run[0]["run_id"]')" | tail -12; return 1; }; }
 
@@ -66,13 +78,20 @@ first() {
     for line in memory.max memory.swap.max pids.max cpu.max; do check "$line holds" has "$line" "$report"; done
     check "bundle" bundle
     check "a command beyond its memory dies alone" succeeds memory
-    check "its end is told as out of memory" bash -c 'runuser -u fleet -- env -i HOME=/home/fleet PATH=/usr/local/bin:/usr/bin:/bin fleet runs logs $(runuser -u fleet -- env -i HOME=/home/fleet PATH=/usr/local/bin:/usr/bin:/bin fleet runs list --task memory --limit 1 --json | python3 -c "import json,sys; print(json.load(sys.stdin)[0][\"run_id\"])") | grep -i -e "memory"'
+    check "its end is told as out of memory" says_out_of_memory memory
+    check "a cell beyond its memory loses its interpreter alone" succeeds cell
+    check "its end is told as out of memory too" says_out_of_memory cell
     check "a fork bomb ends at the limit of processes" succeeds pids
     check "/tmp counts against memory and has its size" succeeds tmp
     check "processors are limited" succeeds cpu
     local refused
     refused=$(as lonely fleet sandbox build --skeleton 2>&1; as lonely fleet sandbox probe 2>&1)
     check "a user without linger is told the way out" has "enable-linger" "$refused"
+    if [ -x /data/suite ]; then
+        check "crun applies the system-call filter, call by call, and full memory ends what filled it" \
+            as fleet env FLEET_TEST_RUNTIME=crun FLEET_TEST_SECCOMP_PROBE=/data/probe XDG_RUNTIME_DIR="/run/user/$(id -u fleet)" \
+            /data/suite --test-threads 1 sandbox::seccomp:: sandbox::hostile::code_that_fills
+    fi
     # A daemon with a run in its tool call, and then the power goes.
     as fleet bash -c 'setsid nohup fleet serve --bundle b --listen 127.0.0.1:0 >serve.log 2>&1 </dev/null & sleep 5'
     as fleet fleet sched trigger slow --bundle /home/fleet/b

@@ -72,6 +72,8 @@ pub struct KernelOutput {
     pub timed_out: bool,
     /// The interpreter had to be started anew: its state is lost.
     pub kernel_lost: bool,
+    /// The kernel killed a process of the container for want of memory meanwhile.
+    pub oom_killed: bool,
 }
 
 /// Part of a file.

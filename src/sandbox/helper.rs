@@ -18,6 +18,7 @@ macro_rules! files {
 const FILES: &[(&str, &str)] = files![
     "__main__.py",
     "call.py",
+    "cgroup.py",
     "commands.py",
     "figures.py",
     "file_calls.py",

@@ -214,6 +214,8 @@ struct Cell {
     #[serde(default)]
     kernel_lost: bool,
     #[serde(default)]
+    oom_killed: bool,
+    #[serde(default)]
     dropped_bytes: u64,
     #[serde(default)]
     spill_path: Option<String>,
@@ -281,6 +283,7 @@ fn kernel(cell: Cell, body: Vec<u8>) -> Result<KernelOutput, String> {
         figures: cell.figures,
         timed_out: cell.timed_out,
         kernel_lost: cell.kernel_lost,
+        oom_killed: cell.oom_killed,
     })
 }
 

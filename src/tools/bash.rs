@@ -52,7 +52,8 @@ fn verdict(done: &CommandOutput, timeout_secs: u64) -> String {
         verdict.push_str(&format!("\n[timed out after {timeout_secs} s; it was killed]"));
     }
     if done.oom_killed {
-        verdict.push_str("\n[out of memory: the kernel killed a process of the sandbox]");
+        verdict.push('\n');
+        verdict.push_str(output::OUT_OF_MEMORY);
     }
     verdict
 }

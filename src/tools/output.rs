@@ -13,6 +13,9 @@ use super::context::{ToolContext, ToolFailure};
 pub const SPILL_DIRECTORY: &str = ".fleet/output";
 /// The most that is kept there of one call.
 const SPILL_BYTES: usize = 8 * 1024 * 1024;
+/// What the model is told when memory ran out, and whoever reads the log.
+pub(super) const OUT_OF_MEMORY: &str = "[out of memory: the kernel killed a process of the sandbox; \
+    all of it together has limits.sandbox.memory_mb]";
 /// The smallest and the largest bound.
 const BOUNDS: (usize, usize) = (1024, 128 * 1024);
 /// How much of an output is looked at to tell text from binary.

@@ -40,7 +40,7 @@ pub(super) async fn run(
         dropped_bytes: done.dropped_bytes,
         spill_path: done.spill_path.as_deref(),
     };
-    let is_error = done.error.is_some() || done.timed_out;
+    let is_error = done.error.is_some() || done.timed_out || done.oom_killed;
     let text = output::show(raw, &verdict(&done, timeout.as_secs()), context).await?;
     Ok(ToolOutput { text, is_error, ..ToolOutput::default() })
 }
@@ -74,6 +74,9 @@ fn verdict(done: &KernelOutput, timeout_secs: u64) -> String {
     }
     if done.timed_out {
         lines.push(format!("[timed out after {timeout_secs} s; the cell was stopped]"));
+    }
+    if done.oom_killed {
+        lines.push(output::OUT_OF_MEMORY.to_owned());
     }
     if done.kernel_lost {
         lines.push("[the interpreter was started anew: its variables are lost]".to_owned());

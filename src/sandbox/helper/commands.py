@@ -2,12 +2,9 @@
 
 import os
 
+from cgroup import memory_peak, oom_kills
 from frames import Refused
-from limits import KIB
 from output import supervise
-
-CGROUP = "/sys/fs/cgroup"
-
 
 def call_bash(call):
     command = call.field("command", str)
@@ -38,27 +35,5 @@ def call_bash(call):
     return fields, body
 
 
-def first_line_number(paths, key):
-    """A number from the first of these files that can be read; its line starts with the key."""
-    for path in paths:
-        try:
-            with open(path) as file:
-                for line in file.read(64 * KIB).splitlines():
-                    words = line.split()
-                    if words and (key is None or words[0] == key) and words[-1].isdigit():
-                        return int(words[-1])
-        except OSError:
-            pass
-    return None
-
-
-def oom_kills():
-    paths = [CGROUP + "/memory.events", CGROUP + "/memory/memory.oom_control",
-             CGROUP + "/memory.oom_control"]
-    return first_line_number(paths, "oom_kill") or 0
-
-
 def call_resources(_call):
-    paths = [CGROUP + "/memory.peak", CGROUP + "/memory/memory.max_usage_in_bytes",
-             CGROUP + "/memory.max_usage_in_bytes"]
-    return {"oom_kills": oom_kills(), "memory_peak": first_line_number(paths, None)}, b""
+    return {"oom_kills": oom_kills(), "memory_peak": memory_peak()}, b""

@@ -13,6 +13,7 @@ import termios
 import threading
 import time
 
+from cgroup import oom_kills
 from frames import Refused
 from limits import KILL_GRACE, MAX_FIGURES, MAX_KERNEL_REPLY, TEXT_LIMIT, VAR_LIMIT, VARS_BUDGET
 from output import drain, read_some, select_readable
@@ -194,7 +195,7 @@ def call_python(call):
     names = call.field("return_vars", list, [])
     if not all(isinstance(name, str) for name in names):
         raise Refused("bad_request", "return_vars holds something that is no name")
-    capture = call.capture()
+    capture, kills = call.capture(), oom_kills()
     try:
         reply, timed_out, failure, lost = call.kernel.cell(call, code, names, reset, capture)
     finally:
@@ -207,6 +208,7 @@ def call_python(call):
     fields.update(
         value=text_or_none(reply.get("value")), error=failure or text_or_none(reply.get("error")),
         vars=checked_vars(reply), timed_out=timed_out, kernel_lost=lost,
+        oom_killed=oom_kills() > kills,
         figures=[name for name in (figures if isinstance(figures, list) else [])[:MAX_FIGURES]
                  if isinstance(name, str) and re.fullmatch(r"figures/[a-z0-9-]{1,64}\.png", name)])
     return fields, body

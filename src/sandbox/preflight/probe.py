@@ -1,5 +1,5 @@
 """Tells, as JSON, what the seal looks like from inside. Run once by fleet's preflight."""
-import ctypes, errno, json, os, socket, stat, threading
+import ctypes, errno, json, os, resource, socket, stat, threading
 
 
 def read(*paths):
@@ -109,6 +109,11 @@ def door():
     return "open"
 
 
+def rlimit(name):
+    soft, hard = resource.getrlimit(getattr(resource, "RLIMIT_" + name))
+    return str(soft) if soft == hard else "%d, and %d when asked for" % (soft, hard)
+
+
 def tmp():
     mode = format(stat.S_IMODE(os.stat("/tmp").st_mode), "o")
     return mode + (" writable" if refused(write("/tmp/.probe")) == "allowed" else " not writable")
@@ -128,6 +133,9 @@ seen = {
     "root": changed("/.probe"),
     "etc": changed("/etc/.probe"),
     "tmp": tmp(),
+    "nofile": rlimit("NOFILE"),
+    "fsize": rlimit("FSIZE"),
+    "core": rlimit("CORE"),
     "vsock": refused(lambda: socket.socket(40, socket.SOCK_STREAM)),
     "user_namespace": refused(unshare),
     "clone3": refused(clone3),

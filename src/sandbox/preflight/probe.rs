@@ -30,8 +30,9 @@ const LIMIT_LINES: [(&str, &str); 4] = [
     ("cpu.max", "50000 100000"),
 ];
 
-/// What has no best effort.
-const SEAL_LINES: [(&str, &str); 13] = [
+/// What has no best effort: the kernel holds it for every process. The size of a file is that of
+/// [`LIMITS`].
+const SEAL_LINES: [(&str, &str); 16] = [
     ("cap_eff", "0000000000000000"),
     ("cap_bnd", "0000000000000000"),
     ("no_new_privs", "1"),
@@ -40,6 +41,9 @@ const SEAL_LINES: [(&str, &str); 13] = [
     ("root", READ_ONLY),
     ("etc", READ_ONLY),
     ("tmp", "1777 writable"),
+    ("nofile", "1024"),
+    ("fsize", "67108864"),
+    ("core", "0"),
     ("vsock", "refused"),
     ("user_namespace", "refused"),
     ("clone3", "refused"),

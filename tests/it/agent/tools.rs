@@ -32,7 +32,7 @@ async fn bash_tells_of_timeout_and_memory() {
     assert_eq!(
         shown,
         "partial\n[no exit code]\n[timed out after 5 s; it was killed]\n\
-         [out of memory: the kernel killed a process of the sandbox]"
+         [out of memory: the kernel killed a process of the sandbox; all of it together has limits.sandbox.memory_mb]"
     );
 }
 
@@ -147,6 +147,33 @@ async fn python_shows_output_value_variables_figures_and_the_loss_of_its_state()
         "printed\n42\nn = 7\n[figures: figures/1.png]\n\
          [the interpreter was started anew: its variables are lost]"
     );
+}
+
+#[tokio::test]
+async fn memory_that_ran_out_is_told_with_its_limit() {
+    let said = "[out of memory: the kernel killed a process of the sandbox; all of it together has \
+                limits.sandbox.memory_mb]";
+    let done =
+        run(&[("run_python", r#"{"code":"f()"}"#), ("bash", r#"{"command":"f"}"#)], |sandbox| {
+            let error = Some("the interpreter ended (signal 9); its state is lost".to_owned());
+            let cell = KernelOutput {
+                error,
+                oom_killed: true,
+                kernel_lost: true,
+                ..KernelOutput::default()
+            };
+            sandbox.on_cell("f()", cell);
+            let command = CommandOutput {
+                exit_code: Some(137),
+                oom_killed: true,
+                ..CommandOutput::default()
+            };
+            sandbox.on_command("f", CommandEnd::Output(command));
+        })
+        .await;
+    for result in done.log.results() {
+        assert!(result.2 && result.3.contains(said), "{result:?}");
+    }
 }
 
 #[tokio::test]

@@ -30,6 +30,23 @@ impl Helper {
 
     /// Starts a helper whose workspace was prepared before.
     pub fn start_prepared(prepare: impl FnOnce(&PathBuf)) -> Self {
+        Self::start_as(prepare, |helper| vec![helper])
+    }
+
+    /// Starts a helper that takes the directory `cgroup` of its workspace for its control group.
+    pub fn start_in_cgroup() -> Self {
+        let start = "import runpy, sys\nsys.path.insert(0, sys.argv[1])\nimport cgroup\n\
+                     cgroup.CGROUP = 'cgroup'\ndel sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')";
+        let prepare = |workspace: &PathBuf| {
+            std::fs::create_dir(workspace.join("cgroup")).expect("a directory");
+        };
+        Self::start_as(prepare, |helper| vec!["-c".into(), start.into(), helper])
+    }
+
+    fn start_as(
+        prepare: impl FnOnce(&PathBuf),
+        program: impl FnOnce(PathBuf) -> Vec<PathBuf>,
+    ) -> Self {
         let root = tempfile::Builder::new().prefix("fh").tempdir_in("/tmp").expect("a directory");
         let workspace = root.path().join("w");
         let door = root.path().join("d");
@@ -40,7 +57,8 @@ impl Helper {
         let listener = UnixListener::bind(door.join("s")).expect("a socket");
         let process = Command::new("/usr/bin/python3")
             .arg("-BISu")
-            .args([source_root().join("src/sandbox/helper"), door.clone()])
+            .args(program(source_root().join("src/sandbox/helper")))
+            .arg(&door)
             .env("SECRET_OF_THE_HOST", "visible")
             .current_dir(&workspace)
             .stdin(Stdio::null())

@@ -7,7 +7,8 @@ use super::driver::{Helper, exists};
 fn cell(value: Option<&str>, error: Option<&str>, length: usize) -> Value {
     json!({
         "ok": true, "dropped_bytes": 0, "spill_path": null, "head_len": length, "value": value,
-        "error": error, "vars": [], "timed_out": false, "kernel_lost": false, "figures": []
+        "error": error, "vars": [], "timed_out": false, "kernel_lost": false, "oom_killed": false,
+        "figures": []
     })
 }
 
@@ -172,4 +173,30 @@ fn the_interpreters_mark_keeps_no_command_alive() {
     let pid = std::fs::read_to_string(helper.workspace.join("pid")).expect("a file");
     assert!(!exists(&pid));
     assert_eq!(run(&mut helper, "os.getpid()").0, cell(Some(&kernel), None, 0));
+}
+
+#[test]
+fn a_cell_and_a_command_in_which_memory_ran_out_say_so_and_the_next_ones_do_not() {
+    let mut helper = Helper::start_in_cgroup();
+    // What the kernel does when it kills, of which this host may do nothing.
+    let killed = "echo oom_kill $(($(cut -d' ' -f2 cgroup/memory.events 2>/dev/null) + 1)) > cgroup/memory.events";
+    let (header, _) = helper.call(json!({"call": "bash", "command": killed}));
+    assert_eq!((&header["oom_killed"], &header["exit_code"]), (&json!(true), &json!(0)));
+    let code = format!("import os; os.system({killed:?}); os.kill(os.getpid(), 9)");
+    let (header, _) = run(&mut helper, &code);
+    assert_eq!((&header["oom_killed"], &header["kernel_lost"]), (&json!(true), &json!(true)));
+    let (header, _) = run(&mut helper, "1");
+    assert_eq!(header["oom_killed"], json!(false));
+    let (header, _) = helper.call(json!({"call": "bash", "command": "true"}));
+    assert_eq!(header["oom_killed"], json!(false));
+}
+
+#[test]
+fn what_runs_for_the_model_is_ended_before_the_helper_where_memory_runs_out() {
+    let mut helper = Helper::start();
+    assert_eq!(helper.bash("cat /proc/self/oom_score_adj"), "500\n");
+    let (header, _) = run(&mut helper, "open('/proc/self/oom_score_adj').read()");
+    assert_eq!(header["value"], json!("'500\\n'"));
+    let own = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", helper.pid()));
+    assert!(own.expect("it lives").trim().parse::<i32>().expect("a number") < 500);
 }

@@ -55,6 +55,9 @@ async fn seal_that_does_not_hold_has_no_best_effort() {
         ("interfaces", json!("eth0 lo")),
         ("root", json!("allowed")),
         ("tmp", json!("755 not writable")),
+        ("nofile", json!("1048576")),
+        ("fsize", json!("-1")),
+        ("core", json!("0, and -1 when asked for")),
         ("user_namespace", json!("allowed")),
     ] {
         let mut host = FakeHost::whole();

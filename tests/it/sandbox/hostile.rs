@@ -93,7 +93,9 @@ async fn code_that_fills_memory_tmp_and_files_is_stopped_and_the_helper_answers(
     let cell = Cell::new().await;
     let sandbox = small(&cell, "run-full").await;
     let hog = python(&sandbox, "b = bytearray(10**10)").await;
-    assert!(hog.error.as_deref().is_some_and(|error| error.contains("MemoryError")), "{hog:?}");
+    // A control group kills the interpreter; a limit of each process refuses it the memory.
+    let refused = hog.error.as_deref().is_some_and(|error| error.contains("MemoryError"));
+    assert!(refused || (hog.oom_killed && hog.kernel_lost), "{hog:?}");
     let (code, output) =
         told(&sandbox, "for n in {1..20}; do head -c 8M /dev/zero > /tmp/full$n || exit 1; done")
             .await;
