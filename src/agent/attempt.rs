@@ -50,7 +50,8 @@ pub(super) struct Attempt {
     pub(super) redactor: Redactor,
     pub(super) plan: Mutex<Plan>,
     pub(super) artifacts: Mutex<ArtifactList>,
-    pub(super) repeat: RepeatGuard,
+    /// Absent: a call may be repeated without end.
+    pub(super) repeat: Option<RepeatGuard>,
     /// Tools that succeeded at least once.
     pub(super) succeeded: BTreeSet<NativeTool>,
     pub(super) enforcement_rounds: u32,
@@ -91,7 +92,7 @@ impl Attempt {
             redactor: input.redactor,
             plan: Mutex::default(),
             artifacts: Mutex::default(),
-            repeat: RepeatGuard::default(),
+            repeat: input.repeat_guard.then(RepeatGuard::default),
             succeeded: BTreeSet::new(),
             enforcement_rounds: 0,
             wind_down_fraction: input.wind_down_fraction,

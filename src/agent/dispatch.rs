@@ -107,9 +107,10 @@ impl Attempt {
     }
 
     fn check_repetition(&mut self, tool: NativeTool, arguments: &Value, call: ToolCall) -> Checked {
-        match self.repeat.admit(tool, arguments, call.is_read_only()) {
-            Verdict::Run => Checked::Run(tool, call),
-            Verdict::Refuse => Checked::Refused(format!(
+        let guard = self.repeat.as_mut();
+        match guard.map(|guard| guard.admit(tool, arguments, call.is_read_only())) {
+            None | Some(Verdict::Run) => Checked::Run(tool, call),
+            Some(Verdict::Refuse) => Checked::Refused(format!(
                 "not executed: this very call was made {MAX_IDENTICAL} times already and nothing \
                  has changed since; do something else"
             )),

@@ -72,6 +72,8 @@ pub struct AgentInput {
     pub user_prompt: String,
     /// The roster, in the order in which it is offered.
     pub tools: Vec<NativeTool>,
+    /// Refuse the fourth identical call while nothing changed in between.
+    pub repeat_guard: bool,
     pub limits: Limits,
     /// What earlier attempts of the run spent: counts against the ceilings.
     pub spent_before: Usage,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::channel::{Channel, Sla};
 use crate::egress::NetworkPolicy;
-use crate::run::{CommitId, NanoUsd, RetryPolicy, TaskName};
+use crate::run::{CommitId, NanoUsd, RetryPolicy, TaskName, ToolPermissions};
 use crate::schedule::Schedule;
 
 /// One commit of the bundle repository, validated.
@@ -35,6 +35,7 @@ pub struct Persona {
     pub instructions: String,
     /// The model of tasks that name none.
     pub model: Option<ModelRef>,
+    pub tool_permissions: ToolPermissions,
 }
 
 /// What to do, on which schedule.
@@ -72,6 +73,10 @@ pub struct Task {
     pub limits: TaskLimits,
     /// `allow_network`, within the manifest's allowlist.
     pub network: NetworkPolicy,
+    /// Narrows what the persona's permissions leave.
+    pub tool_permissions: ToolPermissions,
+    /// Refuse the fourth identical call.
+    pub repeat_guard: bool,
     /// `workspace.repo`; absent: fleet keeps a private repository.
     pub repo: Option<PathBuf>,
     pub worktree: WorktreeConfig,

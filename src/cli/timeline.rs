@@ -86,6 +86,9 @@ impl Timeline {
                 let total = dollars(self.spent.cost_nano_usd.as_usd());
                 alone(format!("{purpose}: ended after {}, {total} so far", duration(*duration_ms)))
             }
+            EventKind::PersonaToolBlocked { tool, reason, .. } => {
+                alone(format!("{tool} is not offered: {}", visible(reason)))
+            }
             EventKind::ContextPressure { tokens, window } => {
                 alone(format!("the context window fills up: {tokens} of {window} tokens"))
             }

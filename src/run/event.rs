@@ -90,6 +90,8 @@ pub enum EventKind {
     AuxRequested { purpose: String, model: String, estimated_tokens: u64, estimated_cost: NanoUsd },
     /// Its end; a failure that cost nothing has no usage.
     AuxAnswered { purpose: String, model: String, usage: Usage, duration_ms: u64 },
+    /// A tool is not offered: the persona's or the task's permissions keep it from the run.
+    PersonaToolBlocked { persona: Option<String>, tool: String, reason: String },
     /// The prompt fills much of the model's context window.
     ContextPressure { tokens: u64, window: u64 },
     /// The older half of the conversation became a summary; `reason` is `pressure` or `overflow`.

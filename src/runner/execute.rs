@@ -17,6 +17,7 @@ use super::finish::{Ending, finish};
 use super::models::TaskModels;
 use super::outlet::Outlet;
 use super::prompt;
+use super::roster::Roster;
 use super::session_log::SessionLog;
 use super::{Context, cleanup, lease, sla, workspace};
 use crate::agent::{self, AgentEnd, AgentInput, Completion, ContextPolicy, EventSink, Limits};
@@ -28,7 +29,7 @@ use crate::run::{
 };
 use crate::sandbox::{PendingSandbox, Sandbox, SandboxSpec};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};
-use crate::tools::{self, Network};
+use crate::tools::Network;
 use crate::worktree::Checkout;
 
 /// Events that may wait to be stored before the run has to.
@@ -165,6 +166,9 @@ impl Attempt<'_> {
             self.close_later(sandbox.await.ok());
             return Ok(ending);
         }
+        let network = if egress.is_some() { Network::Open } else { Network::Sealed };
+        let roster = Roster::of(task, network);
+        roster.record(task, &events).await;
         let input = self.agent_input(
             task,
             checkout,
@@ -173,6 +177,7 @@ impl Attempt<'_> {
             deadline,
             sandbox.clone(),
             egress,
+            roster,
             events.clone(),
         );
         let end = agent::run(input).await;
@@ -308,6 +313,7 @@ impl Attempt<'_> {
         deadline: Option<Timestamp>,
         sandbox: PendingSandbox,
         egress: Option<Gate>,
+        roster: Roster,
         events: EventSink,
     ) -> AgentInput {
         AgentInput {
@@ -315,10 +321,8 @@ impl Attempt<'_> {
             fallback: models.fallback,
             system_prompt: rendered.system,
             user_prompt: rendered.user,
-            tools: tools::roster(match egress {
-                Some(_) => Network::Open,
-                None => Network::Sealed,
-            }),
+            tools: roster.offered,
+            repeat_guard: task.repeat_guard,
             limits: Limits {
                 max_cost: task.limits.max_cost,
                 max_total_tokens: task.limits.max_total_tokens,

@@ -27,6 +27,7 @@ mod plan;
 mod prompt;
 mod recover;
 mod retention;
+mod roster;
 mod script;
 mod seals;
 mod serve_lock;

@@ -7,6 +7,7 @@ mod init;
 mod mutation;
 mod network;
 mod notify;
+mod permissions;
 mod policies;
 mod prompt;
 mod providers;

@@ -4,6 +4,7 @@
 mod manifest;
 mod network;
 mod notify;
+mod permissions;
 mod persona;
 mod policies;
 mod script;
@@ -15,6 +16,7 @@ pub(super) use manifest::{
 };
 pub(super) use network::RawNetwork;
 pub(super) use notify::{RawChannel, RawChannelType, RawNoticeEvent, RawTls};
+pub(super) use permissions::RawToolPermissions;
 pub(super) use persona::RawPersona;
 pub(super) use policies::{RawMisfire, RawMisfirePolicy, RawOnError, RawOverlap, RawRunIf};
 pub(super) use script::{RawFault, RawScript, RawStop, RawToolCall, RawTurn, RawUsage};

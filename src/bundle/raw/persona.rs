@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::RawToolPermissions;
+
 /// Who does a task.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
@@ -16,4 +18,6 @@ pub(crate) struct RawPersona {
     pub(crate) instructions: Option<String>,
     /// The model of the persona's tasks that name none.
     pub(crate) model: Option<String>,
+    /// Which tools the persona may use in its tasks. Default: every one that the task offers.
+    pub(crate) tool_permissions: Option<RawToolPermissions>,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{DurationText, RawMisfire, RawNetwork, RawOverlap, RawRunIf};
+use super::{DurationText, RawMisfire, RawNetwork, RawOverlap, RawRunIf, RawToolPermissions};
 
 /// What to do, and when.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -71,6 +71,10 @@ pub(crate) struct RawTask {
     /// What can be reached over the network: `false`, nothing; `true`, every public host on ports 443
     /// and 80; or a list of hosts: `host`, `host:port`, `*.host`. Default: the manifest's, else false.
     pub(crate) allow_network: Option<RawNetwork>,
+    /// Which tools the task's runs may use, of those that its persona may. Default: all of them.
+    pub(crate) tool_permissions: Option<RawToolPermissions>,
+    /// Refuse a call that was made three times already while nothing changed in between. Default true.
+    pub(crate) repeat_guard: Option<bool>,
     /// In which repository the task works.
     pub(crate) workspace: Option<RawWorkspace>,
     /// How a run's checkout is made and removed.

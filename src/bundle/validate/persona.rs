@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::file::Sources;
 use super::manifest::{Given, Manifest, check_model};
 use super::names::check_name;
+use super::permissions::check_permissions;
 use crate::bundle::Persona;
 use crate::bundle::nearest::did_you_mean;
 use crate::bundle::raw::RawPersona;
@@ -97,11 +98,13 @@ fn check_raw(
             None
         }
     };
+    let tool_permissions = check_permissions(raw.tool_permissions, document);
     let persona = instructions.map(|instructions| Persona {
         name: name.to_owned(),
         description: raw.description,
         instructions,
         model,
+        tool_permissions,
     });
     (persona, state)
 }

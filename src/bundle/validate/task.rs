@@ -9,6 +9,7 @@ use super::file::Sources;
 use super::limits::{check_limits, resolve_limits};
 use super::manifest::{Given, Manifest, check_model, check_zone};
 use super::network::check_required_tools;
+use super::permissions::{check_needed_tools, check_permissions};
 use super::persona::{ModelState, Personas};
 use super::policies::check_policies;
 use super::range::{check_range, check_repeats};
@@ -107,6 +108,13 @@ impl Context<'_> {
         if let Some(network) = &network {
             check_required_tools(&completion.required_tools, network, document);
         }
+        let tool_permissions = check_permissions(raw.tool_permissions, document);
+        let persona = persona.and_then(|name| self.personas.valid.get(&name).cloned());
+        let mut permissions = vec![("this task".to_owned(), &tool_permissions)];
+        if let Some(persona) = &persona {
+            permissions.push((format!("persona {}", persona.name), &persona.tool_permissions));
+        }
+        check_needed_tools(&completion, &permissions, document);
         let max_retries = raw.max_retries.or(self.manifest.max_retries);
         Some(Task {
             name: TaskName::new(name),
@@ -122,7 +130,7 @@ impl Context<'_> {
             run_if: policies.run_if,
             park_after: policies.park_after,
             timezone: timezone?,
-            persona: persona.and_then(|name| self.personas.valid.get(&name).cloned()),
+            persona,
             prompt: prompt?,
             system_prompt,
             model: model?,
@@ -131,6 +139,8 @@ impl Context<'_> {
             temperature: raw.temperature,
             limits: resolve_limits(&limits, &self.manifest.limits),
             network: network.unwrap_or_default(),
+            tool_permissions,
+            repeat_guard: raw.repeat_guard.unwrap_or(true),
             repo: repo.flatten(),
             worktree: resolve_worktree(&worktree, &self.manifest.worktree),
             retry: resolve_retry(max_retries, &retry, &self.manifest.retry),

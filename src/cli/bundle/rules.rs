@@ -1,6 +1,6 @@
 //! What each code stands for, in one line.
 
-const RULES: [(&str, &str); 44] = [
+const RULES: [(&str, &str); 45] = [
     ("ambiguous-model", "A model name that several providers list"),
     ("duplicate-entry", "A list entry that stands there twice"),
     ("duplicate-key", "A key that occurs twice in one mapping"),
@@ -41,6 +41,7 @@ const RULES: [(&str, &str); 44] = [
     ("unreadable", "A file that cannot be read"),
     ("unsupported-runtime", "An OCI runtime that is not supported"),
     ("unused-script", "A recorded session without its task"),
+    ("useless-entry", "An entry of a list that another list makes void"),
     ("useless-key", "A key that has no effect here"),
     ("wrong-type", "A value of the wrong type"),
     ("yaml-syntax", "Text that is not YAML"),

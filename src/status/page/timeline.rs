@@ -328,6 +328,9 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             "Asked aside",
             format!("{purpose}: {model}, {}", words::usd(usage.cost_nano_usd.as_usd())),
         )),
+        EventKind::PersonaToolBlocked { tool, reason, .. } => {
+            Some(("warning", "Not offered", format!("{tool}: {reason}")))
+        }
         EventKind::ContextPressure { tokens, window } => {
             Some(("warning", "Context window fills up", format!("{tokens} of {window} tokens")))
         }

@@ -175,6 +175,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
         system_prompt: "system".to_owned(),
         user_prompt: "do it".to_owned(),
         tools: NativeTool::ALL.to_vec(),
+        repeat_guard: true,
         limits: Limits {
             max_cost: None,
             max_total_tokens: None,

@@ -4,6 +4,7 @@ mod bench;
 mod budget;
 mod calls;
 mod compaction;
+mod dispatch;
 mod ends;
 mod fallback;
 mod finish;

@@ -42,6 +42,27 @@ impl World {
         world
     }
 
+    /// The bundle of `examples/<name>`.
+    pub fn of_example(name: &str) -> Self {
+        let root = super::source_root().join("examples").join(name);
+        let mut files = Vec::new();
+        for part in ["", "tasks", "personas", "scripted", "system_prompts"] {
+            for entry in std::fs::read_dir(root.join(part)).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path
+                    .extension()
+                    .is_some_and(|extension| extension == "yaml" || part == "system_prompts")
+                {
+                    let name = path.strip_prefix(&root).expect("below it").display().to_string();
+                    files.push((name, std::fs::read_to_string(&path).expect("text")));
+                }
+            }
+        }
+        let files: Vec<_> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        World::new(&files)
+    }
+
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -19,3 +19,4 @@ mod runtimes;
 mod signals;
 mod simulated_time;
 mod standby;
+mod tools;

@@ -271,27 +271,9 @@ async fn paused_task_records_what_it_does_not_run_and_goes_on_when_it_is_resumed
     simulation.end().await;
 }
 
-/// The files of an example, as [`World::new`] takes them.
-fn example(name: &str) -> Vec<(String, String)> {
-    let root = crate::env::source_root().join("examples").join(name);
-    let mut files = Vec::new();
-    for part in ["", "tasks", "scripted"] {
-        for entry in std::fs::read_dir(root.join(part)).expect("the example").flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "yaml") {
-                let path = entry.path();
-                let name = path.strip_prefix(&root).expect("below it").display().to_string();
-                files.push((name, std::fs::read_to_string(&path).expect("text")));
-            }
-        }
-    }
-    files
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn example_of_policies_does_what_it_says() {
-    let files = example("policies");
-    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let world = World::new(&files);
+    let world = World::of_example("policies");
     let simulation = Simulation::start(&world, "2026-07-01T05:30:00Z").await;
     simulation.end().await;
     // Nobody was there at six and seven.
