@@ -2,5 +2,8 @@
 
 mod fetch;
 mod gate;
+mod gvisor;
 mod run;
 mod sandbox;
+mod system;
+mod tls;

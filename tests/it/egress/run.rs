@@ -15,7 +15,11 @@ use crate::env::source_root;
 use crate::env::world::World;
 
 /// Carries out a task of the world with this dialer; how it ended, and its events.
-async fn carry_out(world: &World, task: &str, dialer: Dialer) -> (RunState, Vec<EventKind>) {
+pub(super) async fn carry_out(
+    world: &World,
+    task: &str,
+    dialer: Dialer,
+) -> (RunState, Vec<EventKind>) {
     let config = Config::read(Overrides { state: Some(world.state()) }).expect("configuration");
     let opened = Context::open(config, Clock::System, Redactor::default()).await;
     let mut context = opened.expect("a context");
@@ -30,7 +34,7 @@ async fn carry_out(world: &World, task: &str, dialer: Dialer) -> (RunState, Vec<
     (row.state, events.into_iter().map(|row| row.event.kind).collect())
 }
 
-fn verdicts(events: &[EventKind]) -> Vec<String> {
+pub(super) fn verdicts(events: &[EventKind]) -> Vec<String> {
     let line = |event: &EventKind| match event {
         EventKind::EgressJudged { via, target, allowed, reason } => {
             let verdict = if *allowed { "allowed" } else { "denied" };
@@ -42,7 +46,7 @@ fn verdicts(events: &[EventKind]) -> Vec<String> {
 }
 
 /// Tool, output and whether it may have had effects outside, of each call.
-fn outputs(events: &[EventKind]) -> Vec<(&str, &str, bool)> {
+pub(super) fn outputs(events: &[EventKind]) -> Vec<(&str, &str, bool)> {
     let mut found = Vec::new();
     for event in events {
         if let EventKind::ToolFinished { tool, output, effects, .. } = event {
@@ -63,8 +67,8 @@ async fn verdicts_are_in_the_log_of_the_run_and_the_tool_goes_the_same_way() {
     );
     let script = format!(
         "turns:\n  - tool_calls:\n      - name: bash\n        arguments: {{command: 'curl -sS http://good.test:{port}/inside; curl -sS http://evil.test/'}}\n  \
-         - tool_calls:\n      - name: web_fetch\n        arguments: {{url: 'http://good.test:{port}/outside'}}\n      \
-         - name: web_fetch\n        arguments: {{url: 'http://evil.test/'}}\n  - text: Done.\n"
+         - tool_calls:\n      - name: web_fetch\n        arguments: {{url: 'http://good.test:{port}/outside'}}\n  \
+         - tool_calls:\n      - name: web_fetch\n        arguments: {{url: 'http://evil.test/'}}\n  - text: Done.\n"
     );
     let world = World::new(&[("tasks/reach.yaml", &task), ("scripted/reach.yaml", &script)]);
     let (state, events) = carry_out(&world, "reach", dialer(&names, server.address)).await;

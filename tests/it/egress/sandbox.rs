@@ -33,7 +33,7 @@ impl Stand {
 }
 
 /// What a command prints, both outputs.
-async fn told(sandbox: &PodmanSandbox, command: &str) -> String {
+pub(super) async fn told(sandbox: &PodmanSandbox, command: &str) -> String {
     let timeout = Duration::from_secs(30);
     let call = Call::Bash { command: format!("exec 2>&1\n{command}"), cwd: None, timeout };
     match sandbox.call(call, &CancellationToken::new()).await.expect("answered") {

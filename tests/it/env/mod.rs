@@ -1,6 +1,7 @@
 #![allow(dead_code)] // Each group of tests uses a part of it.
 //! The test environment: the built binary, scratch directories, git repositories, a shared image.
 
+pub mod again;
 pub mod fake_host;
 pub mod leftovers;
 pub mod mail_server;

@@ -11,7 +11,7 @@ use fleet::egress::{
 use fleet::run::EventKind;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -109,7 +109,7 @@ impl Drop for Server {
 }
 
 /// Everything up to the empty line, or what there was.
-pub async fn read_head(stream: &mut TcpStream) -> String {
+pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::env::again;
+
 /// Tells the inner run where the small file system is.
 const INSIDE: &str = "FLEET_TEST_SMALL_DISK";
 
@@ -15,21 +17,10 @@ pub fn with_small_disk(test: &str, mib: u32, body: impl FnOnce(&SmallDisk)) {
     }
     let dir = tempfile::tempdir().expect("scratch directory");
     let script = format!("mount -t tmpfs -o size={mib}M small \"$0\" && exec \"$@\"");
-    let binary = std::env::current_exe().expect("this test's binary");
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
-        .arg(dir.path())
-        .arg(binary)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, dir.path())
-        .output()
-        .expect("unshare starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+    command.arg(dir.path()).env(INSIDE, dir.path());
+    again::carry_out(command, test);
 }
 
 /// The small file system.

@@ -17,9 +17,9 @@ use std::time::Duration;
 use fleet::sandbox::{Call, CallError, CommandOutput, PodmanSandbox, Reply, Sandbox};
 use tokio_util::sync::CancellationToken;
 
-/// A command, with a time that no good command needs.
+/// A command, with a time that no good command needs, even on an emulated machine.
 fn bash(command: &str) -> Call {
-    bash_within(command, 30)
+    bash_within(command, 120)
 }
 
 fn bash_within(command: &str, seconds: u64) -> Call {

@@ -93,6 +93,8 @@ async fn it_is_the_filter_that_denies() {
     let ours = rules.iter_mut().filter(|rule| rule["errnoRet"] == json!(1));
     let marked = ours.map(|rule| rule["errnoRet"] = json!(MARK)).count();
     assert_eq!(marked, 1, "one rule denies by name");
+    // crun keeps filters by a checksum that leaves errors out: only another name gives a new one.
+    rules.push(json!({ "names": ["getpid"], "action": "SCMP_ACT_ALLOW" }));
     let mut seal = cell.seal.clone();
     seal.seccomp = cell.path("marked.json");
     std::fs::write(&seal.seccomp, filter.to_string()).expect("the marked filter");
