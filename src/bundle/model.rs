@@ -274,11 +274,13 @@ pub struct SandboxLimits {
     pub pids: u32,
     /// Default 5120. Soft: polled.
     pub disk_mb: u64,
+    /// Open files of each process. Default 1024.
+    pub nofile: u32,
 }
 
 impl Default for SandboxLimits {
     fn default() -> Self {
-        SandboxLimits { memory_mb: 512, cpus: 1.0, pids: 128, disk_mb: 5120 }
+        SandboxLimits { memory_mb: 512, cpus: 1.0, pids: 128, disk_mb: 5120, nofile: 1024 }
     }
 }
 

@@ -149,11 +149,12 @@ fn dry_run(bundle: &Bundle, task: &Task, global: &Global) -> Result<Exit, Failur
         (
             "sandbox",
             format!(
-                "{} MB memory, {} cpus, {} processes, {} MB disk, no network",
+                "{} MB memory, {} cpus, {} processes, {} MB disk, {} open files, no network",
                 limits.sandbox.memory_mb,
                 limits.sandbox.cpus,
                 limits.sandbox.pids,
-                limits.sandbox.disk_mb
+                limits.sandbox.disk_mb,
+                limits.sandbox.nofile
             ),
         ),
         ("retries", task.retry.max_retries.to_string()),

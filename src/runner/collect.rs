@@ -17,6 +17,9 @@ use crate::sandbox::{
 use crate::tools::MAX_ARTIFACT_BYTES;
 use crate::worktree::{self, Checkout, CollectLimits, CollectRequest, Collected};
 
+/// How many times the run's disk limit the container has in which its work is salvaged.
+const SALVAGE_ROOM: u64 = 4;
+
 /// What an attempt left.
 #[derive(Debug, Default)]
 pub struct Work {
@@ -108,7 +111,10 @@ impl Collector<'_> {
         let failed = |error: StartError| format!("no container to salvage the work: {error}");
         let seal =
             self.context.seal_to_start(self.spec.runtime.as_deref()).await.map_err(failed)?;
-        let started = self.context.sandboxes.start_salvage(&seal, self.spec.clone()).await;
+        // Packing needs room of its own, also where the run outgrew its limit.
+        let mut spec = self.spec.clone();
+        spec.limits.disk_mb = spec.limits.disk_mb.saturating_mul(SALVAGE_ROOM);
+        let started = self.context.sandboxes.start_salvage(&seal, spec).await;
         let sandbox = started.map_err(|error| failed(error.into()))?;
         Ok(sandbox)
     }

@@ -108,6 +108,7 @@ pub fn spec(
             cpus: limits.cpus,
             pids: limits.pids,
             disk_mb: limits.disk_mb,
+            nofile: limits.nofile,
         },
         egress: None,
     }

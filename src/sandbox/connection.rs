@@ -19,6 +19,9 @@ use super::wire::{self, Request, Shape};
 /// Frames that wait for the helper to read.
 const QUEUE: usize = 64;
 
+/// Why the stream ended by itself, as far as anybody but the helper knows.
+pub(super) type Explain = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 type Answer = Result<Reply, CallError>;
 type Outgoing = (Value, Vec<u8>);
 
@@ -55,8 +58,8 @@ pub(super) struct InFlight {
 }
 
 impl Connection {
-    /// Takes the stream over.
-    pub fn new(stream: UnixStream) -> Self {
+    /// Takes the stream over. `explain` is asked at once when it ends by itself.
+    pub fn new(stream: UnixStream, explain: Explain) -> Self {
         let (reader, writer) = stream.into_split();
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
@@ -66,7 +69,7 @@ impl Connection {
         let (outgoing, queue) = mpsc::channel(QUEUE);
         // Both end with the token, which is cancelled when the connection is dropped.
         tokio::spawn(write_all(shared.clone(), writer, queue));
-        tokio::spawn(read_all(shared.clone(), reader));
+        tokio::spawn(read_all(shared.clone(), reader, explain));
         Connection { shared, outgoing, next: AtomicU64::new(1) }
     }
 
@@ -186,7 +189,7 @@ async fn write_all(
     }
 }
 
-async fn read_all(shared: Arc<Shared>, mut reader: OwnedReadHalf) {
+async fn read_all(shared: Arc<Shared>, mut reader: OwnedReadHalf, explain: Explain) {
     let reading = async {
         loop {
             if let Err(error) = read_one(&shared, &mut reader).await {
@@ -196,7 +199,10 @@ async fn read_all(shared: Arc<Shared>, mut reader: OwnedReadHalf) {
     };
     tokio::select! {
         () = shared.ended.cancelled() => {}
-        error = reading => shared.end(&error.to_string()),
+        error = reading => {
+            let told = matches!(error, FrameError::Ended).then(explain).flatten();
+            shared.end(&told.unwrap_or_else(|| error.to_string()));
+        }
     }
 }
 
@@ -232,7 +238,7 @@ mod tests {
 
     fn pair() -> (Connection, UnixStream) {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-        (Connection::new(ours), theirs)
+        (Connection::new(ours, Box::new(|| None)), theirs)
     }
 
     fn stat() -> Call {
@@ -334,6 +340,23 @@ mod tests {
             frame::write(&mut peer, &header, body).await.expect("written");
         }
         assert!(matches!(next.answer().await, Ok(Reply::Stat { .. })));
+    }
+
+    #[tokio::test]
+    async fn only_an_end_of_the_stream_is_explained_by_others() {
+        for (frame, want) in [
+            (None, "the sandbox ended: out of memory"),
+            (Some("x"), "the sandbox ended: it sent a malformed frame: a frame without an id"),
+        ] {
+            let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+            let connection = Connection::new(ours, Box::new(|| Some("out of memory".to_owned())));
+            let mut sent = connection.send(stat()).await.expect("sent");
+            if let Some(id) = frame {
+                frame::write(&mut theirs, &json!({"id": id}), b"").await.expect("written");
+            }
+            drop(theirs);
+            assert_eq!(sent.answer().await.expect_err("gone").to_string(), want);
+        }
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use super::connection::Connection;
 use super::disk;
 use super::door::Door;
 use super::launch;
+use super::memory::Kills;
 use super::podman::Podman;
 use super::report::SealReport;
 use super::spec::SandboxSpec;
@@ -47,10 +48,13 @@ impl PodmanSandbox {
         spec: SandboxSpec,
     ) -> Result<Self, StartError> {
         let launched = launch::launch(podman, seal, &spec).await?;
+        let pid = launched.stream.peer_cred().ok().and_then(|helper| helper.pid());
+        let kills = Kills::of(pid, spec.limits.memory_mb);
+        let explain = Box::new(move || kills.verdict());
         let inner = Arc::new(Inner {
             podman: podman.clone(),
             name: launched.name,
-            connection: Connection::new(launched.stream),
+            connection: Connection::new(launched.stream, explain),
             left: Mutex::new(Some((launched.door, launched.proxy))),
         });
         let poll = CancellationToken::new();

@@ -21,12 +21,17 @@ pub(super) async fn outgrown(roots: Vec<PathBuf>, allowed_mb: u64) -> String {
         match tokio::task::spawn_blocking(move || used(&roots)).await {
             Ok(Used::Bytes(used)) if used > allowed => {
                 let used = used.div_ceil(MB);
-                return format!("soft disk limit: {used} MB used, {allowed_mb} MB allowed");
+                return format!(
+                    "soft disk limit: limits.sandbox.disk_mb = {allowed_mb}, and {used} MB were used \
+                     in the workspace and the repository's overlay; raise the limit, or let the task \
+                     write less"
+                );
             }
             Ok(Used::Beyond) => {
                 return format!(
                     "soft disk limit: more than {MAX_ENTRIES} files, or directories more than \
-                     {MAX_DEPTH} deep"
+                     {MAX_DEPTH} deep, are in the workspace or the repository's overlay; let the task \
+                     make fewer"
                 );
             }
             // The runtime is shutting down: others end the sandbox.

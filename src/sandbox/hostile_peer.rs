@@ -118,7 +118,7 @@ pub(super) fn play(script: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let (ours, mut peer) = UnixStream::pair().expect("a pair of sockets");
-        let connection = Connection::new(ours);
+        let connection = Connection::new(ours, Box::new(|| None));
         let mut sent: Vec<Option<InFlight>> = Vec::new();
         for call in calls() {
             sent.push(connection.send(call).await.ok());

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
 use tokio::net::UnixStream;
 
 use super::call::StartError;
@@ -49,6 +50,7 @@ pub(super) async fn launch(
     spec: &SandboxSpec,
 ) -> Result<Launched, StartError> {
     check_paths(spec)?;
+    check_open_files(spec, getrlimit(Resource::Nofile).maximum)?;
     check_runtime(report, spec)?;
     let image = image(podman, &spec.image).await?;
     let name = format!("fleet-{}-{}", spec.run_id, random_hex(3).map_err(transient)?);
@@ -82,6 +84,19 @@ fn check_paths(spec: &SandboxSpec) -> Result<(), StartError> {
             path.display()
         ))),
         None => Ok(()),
+    }
+}
+
+/// No process may give another more open files than its own account has.
+fn check_open_files(spec: &SandboxSpec, most: Option<u64>) -> Result<(), StartError> {
+    let asked = spec.limits.nofile;
+    match most {
+        Some(most) if u64::from(asked) > most => Err(permanent(format!(
+            "limits.sandbox.nofile = {asked}, and this account may open {most} files: lower the key, or \
+             raise the account's hard limit with LimitNOFILE= in fleet's unit or in \
+             /etc/security/limits.conf"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -17,6 +17,7 @@ mod host;
 mod hostile_peer;
 mod image;
 mod launch;
+mod memory;
 mod monitor;
 mod namespace;
 mod podman;

@@ -118,14 +118,14 @@ fn confinement(seal: &Seal<'_>, flags: &mut Flags) {
 }
 
 fn limits(seal: &Seal<'_>, flags: &mut Flags) {
-    let ContainerLimits { memory_mb, cpus, pids, disk_mb } = seal.limits;
+    let ContainerLimits { memory_mb, cpus, pids, disk_mb, nofile } = seal.limits;
     // What lies there counts against memory: full, it must leave room for the helper, which the kernel
     // would end else.
     flags.put(format!("--shm-size={}m", SHM_MB.min(memory_mb / 8)));
     let tmp = TMP_MB.min(memory_mb / 2);
     flags.put(format!("--tmpfs=/tmp:rw,size={tmp}m,mode=1777,nosuid,nodev"));
     flags.put("--ulimit=core=0:0");
-    flags.put("--ulimit=nofile=1024:1024");
+    flags.put(format!("--ulimit=nofile={nofile}:{nofile}"));
     let largest = disk_mb.saturating_mul(1024 * 1024);
     flags.put(format!("--ulimit=fsize={largest}:{largest}"));
     if seal.holding == Holding::Cgroups || seal.runtime.is_machine() {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     const LIMITS: ContainerLimits =
-        ContainerLimits { memory_mb: 2048, cpus: 1.5, pids: 256, disk_mb: 1024 };
+        ContainerLimits { memory_mb: 2048, cpus: 1.5, pids: 256, disk_mb: 1024, nofile: 1024 };
 
     fn flags(holding: Holding, kind: ImageKind, git: Option<&GitMounts>) -> String {
         flags_of(Runtime::Crun, holding, kind, git)

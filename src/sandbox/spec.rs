@@ -50,4 +50,6 @@ pub struct ContainerLimits {
     pub pids: u32,
     /// Soft: the workspace and the overlay's upper directory are polled.
     pub disk_mb: u64,
+    /// Open files of each process.
+    pub nofile: u32,
 }

@@ -134,6 +134,9 @@ pub(crate) struct RawSandboxLimits {
     /// Disk in MiB, polled, 16 to 16777216. Default 5120.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub(crate) disk_mb: Option<u64>,
+    /// Files that each process may have open, 64 to 1048576. Default 1024.
+    #[schemars(range(min = 64, max = 1_048_576))]
+    pub(crate) nofile: Option<u64>,
 }
 
 /// In which repository the task works.

@@ -67,6 +67,7 @@ fn check_container(raw: &RawSandboxLimits, at: &Path, document: &Document<'_>) {
     check_range(raw.cpus, 0.1..=1024.0, &at.key("cpus"), document);
     check_range(raw.pids, 16..=1_000_000, &at.key("pids"), document);
     check_range(raw.disk_mb, 16..=16 << 20, &at.key("disk_mb"), document);
+    check_range(raw.nofile, 64..=1 << 20, &at.key("nofile"), document);
 }
 
 /// Only whether it is zero matters.
@@ -125,5 +126,6 @@ fn resolve_sandbox(
         cpus: pick(layers, |raw| raw.cpus, default.cpus),
         pids: pick(layers, |raw| raw.pids.and_then(|pids| pids.try_into().ok()), default.pids),
         disk_mb: pick(layers, |raw| raw.disk_mb, default.disk_mb),
+        nofile: pick(layers, |raw| raw.nofile.and_then(|n| n.try_into().ok()), default.nofile),
     }
 }

@@ -16,7 +16,7 @@ use crate::sandbox::{
 /// No good call of the smoke test takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LIMITS: ContainerLimits =
-    ContainerLimits { memory_mb: 512, cpus: 1.0, pids: 128, disk_mb: 64 };
+    ContainerLimits { memory_mb: 512, cpus: 1.0, pids: 128, disk_mb: 64, nofile: 1024 };
 
 /// Every check of the sandbox; the first refusal ends them.
 pub(super) async fn checks(global: &Global) -> Vec<Check> {

@@ -5,6 +5,7 @@ mod cache;
 pub(super) mod complaint;
 mod facts;
 mod probe;
+mod read_back;
 mod verdict;
 
 use serde_json::Value;
@@ -17,10 +18,8 @@ use super::image::Image;
 use super::podman::Podman;
 use super::report::SealReport;
 use super::runtime::{self, Runtime};
-use super::seal::Holding;
-use super::seccomp::{self, Clone3};
+use super::seccomp::Clone3;
 use crate::config::{Config, LimitsMode};
-use crate::run::SealLine;
 
 /// Checks that this host holds the seal, or says what is missing and the way out.
 pub async fn preflight(podman: &Podman, config: &Config) -> Result<SealReport, PreflightError> {
@@ -101,10 +100,12 @@ async fn examine(
     let flags = runtime::flags(podman).await?;
     let facts = judge_host(podman, config).await?;
     let mut clone3 = Clone3::Refused;
-    let (mut filter, mut lines) = read_back(podman, config, image, &flags, &facts, clone3).await?;
+    let (mut filter, mut lines) =
+        read_back::read_back(podman, config, image, &flags, &facts, clone3).await?;
     if podman.oci() == Runtime::Runsc && probe::lacks_threads(&lines) {
         clone3 = Clone3::Passed;
-        (filter, lines) = read_back(podman, config, image, &flags, &facts, clone3).await?;
+        (filter, lines) =
+            read_back::read_back(podman, config, image, &flags, &facts, clone3).await?;
     }
     probe::has_door(podman, &lines)?;
     let limits = verdict::judge_lines(&lines, config.limits, podman.limits_cause())?;
@@ -123,25 +124,4 @@ async fn examine(
         clone3,
         lines,
     })
-}
-
-/// Installs the filter and runs a probe under it.
-async fn read_back(
-    podman: &Podman,
-    config: &Config,
-    image: &Image,
-    flags: &[String],
-    facts: &facts::Facts,
-    clone3: Clone3,
-) -> Result<(seccomp::Installed, Vec<SealLine>), PreflightError> {
-    let filter = seccomp::install(&facts.profile, &config.state.sandbox_files(), clone3)?;
-    let probe = probe::Probe { podman, image, seccomp: &filter.path, flags };
-    let holding = if facts.missing_limits.is_empty() { Holding::Cgroups } else { Holding::Rlimits };
-    let lines = match probe::run(&probe, holding).await {
-        Err(PreflightError::NoSwapLimit) if config.limits == LimitsMode::BestEffort => {
-            probe::run(&probe, Holding::Rlimits).await?
-        }
-        read => read?,
-    };
-    Ok((filter, lines))
 }

@@ -136,6 +136,8 @@ seen = {
     "nofile": rlimit("NOFILE"),
     "fsize": rlimit("FSIZE"),
     "core": rlimit("CORE"),
+    "data": rlimit("DATA"),
+    "nproc": rlimit("NPROC"),
     "vsock": refused(lambda: socket.socket(40, socket.SOCK_STREAM)),
     "user_namespace": refused(unshare),
     "clone3": refused(clone3),

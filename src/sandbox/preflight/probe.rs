@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Small, and unlike any limit that a host has by itself.
 const LIMITS: ContainerLimits =
-    ContainerLimits { memory_mb: 192, cpus: 0.5, pids: 61, disk_mb: 64 };
+    ContainerLimits { memory_mb: 192, cpus: 0.5, pids: 61, disk_mb: 64, nofile: 997 };
 
 /// The lines that a limit makes, with what they must say under [`LIMITS`].
 const LIMIT_LINES: [(&str, &str); 4] = [
@@ -30,8 +30,8 @@ const LIMIT_LINES: [(&str, &str); 4] = [
     ("cpu.max", "50000 100000"),
 ];
 
-/// What has no best effort: the kernel holds it for every process. The size of a file is that of
-/// [`LIMITS`].
+/// What has no best effort: the kernel holds it for every process. Open files and the size of a file
+/// are those of [`LIMITS`].
 const SEAL_LINES: [(&str, &str); 16] = [
     ("cap_eff", "0000000000000000"),
     ("cap_bnd", "0000000000000000"),
@@ -41,7 +41,7 @@ const SEAL_LINES: [(&str, &str); 16] = [
     ("root", READ_ONLY),
     ("etc", READ_ONLY),
     ("tmp", "1777 writable"),
-    ("nofile", "1024"),
+    ("nofile", "997"),
     ("fsize", "67108864"),
     ("core", "0"),
     ("vsock", "refused"),
@@ -50,6 +50,10 @@ const SEAL_LINES: [(&str, &str); 16] = [
     (THREADS, "work"),
     (DOOR, "open"),
 ];
+
+/// What stands in for the limits of a control group under [`LIMITS`]. These have no best effort: there
+/// is nothing behind them.
+const STAND_IN_LINES: [(&str, &str); 2] = [("data", "201326592"), ("nproc", "61")];
 
 const READ_ONLY: &str = "refused: EROFS";
 /// The same where rights are looked at before the mount.
@@ -130,11 +134,11 @@ pub(super) async fn run(
         let told = complaint::of(podman, &stderr);
         return Err(told.unwrap_or_else(|| fail(format!("status {status}: {stderr}"))));
     }
-    lines(&finished.stdout).map_err(fail)
+    lines(&finished.stdout, holding).map_err(fail)
 }
 
 /// Compares what was seen with what is wanted.
-fn lines(stdout: &[u8]) -> Result<Vec<SealLine>, String> {
+fn lines(stdout: &[u8], holding: Holding) -> Result<Vec<SealLine>, String> {
     let seen: BTreeMap<String, Option<String>> = serde_json::from_slice(stdout)
         .map_err(|error| format!("it printed something else than its report ({error})"))?;
     let line = |(property, wanted): (&str, &str)| {
@@ -144,7 +148,11 @@ fn lines(stdout: &[u8]) -> Result<Vec<SealLine>, String> {
             || (wanted == READ_ONLY && seen == READ_ONLY_BY_MOUNT);
         SealLine { property: property.to_owned(), wanted: wanted.to_owned(), seen, holds }
     };
-    Ok(LIMIT_LINES.into_iter().chain(SEAL_LINES).map(line).collect())
+    let stand_in: &[_] = match holding {
+        Holding::Cgroups => &[],
+        Holding::Rlimits => &STAND_IN_LINES,
+    };
+    Ok(LIMIT_LINES.iter().chain(&SEAL_LINES).chain(stand_in).copied().map(line).collect())
 }
 
 /// Whether a line is about a limit, which alone has a best effort.
@@ -160,7 +168,7 @@ mod tests {
     fn lines_hold_only_when_the_probe_saw_what_is_wanted() {
         let stdout = br#"{"memory.max":"201326592","memory.swap.max":"max","pids.max":null,
             "cap_eff":"0000000000000000","vsock":"refused: EAFNOSUPPORT","user_namespace":"allowed"}"#;
-        let lines = lines(stdout).expect("a report");
+        let lines = lines(stdout, Holding::Cgroups).expect("a report");
         let told: Vec<(&str, &str, bool)> = lines
             .iter()
             .filter(|line| {

@@ -9,7 +9,7 @@ const NONE: [&str; 0] = [];
 #[test]
 fn limits_of_a_container_have_a_least_and_a_most() {
     let task = |limits: &str| check_task(&format!("prompt: x\nlimits:\n  sandbox: {limits}\n"));
-    assert_eq!(task("{memory_mb: 64, cpus: 0.1, pids: 16, disk_mb: 16}"), NONE);
+    assert_eq!(task("{memory_mb: 64, cpus: 0.1, pids: 16, disk_mb: 16, nofile: 64}"), NONE);
     assert_eq!(task("{memory_mb: 1048576, cpus: 1024, pids: 1000000, disk_mb: 16777216}"), NONE);
     assert_eq!(
         task("{memory_mb: 63, cpus: 0.05, pids: 15, disk_mb: 0}"),
@@ -27,6 +27,14 @@ fn limits_of_a_container_have_a_least_and_a_most() {
             "tasks/t.yaml:3:39 invalid-value: limits.sandbox.cpus: 1025 is out of range",
             "tasks/t.yaml:3:51 invalid-value: limits.sandbox.pids: 9999999999 is out of range",
             "tasks/t.yaml:3:72 invalid-value: limits.sandbox.disk_mb: 16777217 is out of range",
+        ]
+    );
+    assert_eq!(task("{nofile: 1048576}"), NONE);
+    assert_eq!(
+        [task("{nofile: 63}"), task("{nofile: 1048577}")].concat(),
+        [
+            "tasks/t.yaml:3:21 invalid-value: limits.sandbox.nofile: 63 is out of range",
+            "tasks/t.yaml:3:21 invalid-value: limits.sandbox.nofile: 1048577 is out of range",
         ]
     );
     let task = "prompt: x\nlimits: {sandbox: {pids: 9999999999}}\n";

@@ -144,7 +144,13 @@ impl Cell {
             runtime: Some(self.seal.runtime.clone()),
             workspace,
             git: None,
-            limits: ContainerLimits { memory_mb: 1024, cpus: 1.0, pids: 256, disk_mb: 256 },
+            limits: ContainerLimits {
+                memory_mb: 1024,
+                cpus: 1.0,
+                pids: 256,
+                disk_mb: 256,
+                nofile: 1024,
+            },
             egress: None,
         }
     }

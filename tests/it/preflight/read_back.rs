@@ -48,6 +48,29 @@ async fn limits_that_podman_says_it_ignores_are_best_effort_only_where_that_is_a
 }
 
 #[tokio::test]
+async fn what_stands_in_for_limits_that_podman_drops_is_read_back_and_has_no_best_effort() {
+    let mut host = silent();
+    host.config.limits = fleet::config::LimitsMode::BestEffort;
+    let report = host.preflight().await.expect("best effort");
+    let line = |property: &str| {
+        let found = report.lines.iter().find(|line| line.property == property);
+        found.map(|line| (line.seen.as_str(), line.holds))
+    };
+    assert_eq!((line("nproc"), line("data")), (Some(("61", true)), Some(("201326592", true))));
+    for (property, value) in [("nproc", "4096"), ("data", "-1")] {
+        let mut host = silent();
+        host.config.limits = fleet::config::LimitsMode::BestEffort;
+        host.seen(property, json!(value));
+        let (code, text) = refusal(&host).await;
+        assert_eq!(code, "seal", "{property}");
+        assert!(
+            text.starts_with(&format!("the seal does not hold: {property} is {value:?} ")),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn seal_that_does_not_hold_has_no_best_effort() {
     for (property, value) in [
         ("seccomp", json!("0")),

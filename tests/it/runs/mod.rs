@@ -8,6 +8,7 @@ pub mod crash;
 mod credentials;
 mod daemon;
 mod hostile_git;
+mod limits;
 mod models;
 mod moved_base;
 mod notices;

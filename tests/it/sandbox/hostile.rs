@@ -12,7 +12,8 @@ use super::{bash, bash_within, call, ended, run, told};
 use crate::env::sandbox::{Cell, containers, podman_command};
 
 /// Limits under which a hog does no harm to the machine.
-const SMALL: ContainerLimits = ContainerLimits { memory_mb: 128, cpus: 1.0, pids: 64, disk_mb: 16 };
+const SMALL: ContainerLimits =
+    ContainerLimits { memory_mb: 128, cpus: 1.0, pids: 64, disk_mb: 16, nofile: 512 };
 
 async fn small(cell: &Cell, run_id: &str) -> PodmanSandbox {
     let mut spec = cell.spec(run_id);

@@ -127,8 +127,32 @@ async fn outgrown_disk_ends_the_sandbox_and_says_so() {
     let command = "fallocate -l 5MiB a; fallocate -l 5MiB b; fallocate -l 5MiB c; sleep 60";
     let answer = call(&sandbox, bash(command)).await;
     let Err(CallError::Gone(reason)) = answer else { panic!("{answer:?}") };
-    assert_eq!(reason, "soft disk limit: 15 MB used, 8 MB allowed");
+    assert_eq!(
+        reason,
+        "soft disk limit: limits.sandbox.disk_mb = 8, and 15 MB were used in the workspace and the \
+         repository's overlay; raise the limit, or let the task write less"
+    );
     assert!(containers(&cell.podman, "run-disk").await.is_empty());
+}
+
+#[tokio::test]
+async fn open_files_are_those_of_the_task_and_never_more_than_the_account_s() {
+    let cell = Cell::new().await;
+    let mut spec = cell.spec("run-files");
+    spec.limits = ContainerLimits { nofile: 100, ..spec.limits };
+    let sandbox = cell.start_spec(spec.clone()).await;
+    assert_eq!(told(&sandbox, "ulimit -Sn; ulimit -Hn").await, ended(0, "100\n100\n"));
+    let opens = "import os\nfiles = []\ntry:\n    while True:\n        files.append(os.open('/dev/null', 0))\n\
+                 except OSError as error:\n    print(error.strerror, len(files) < 100)";
+    let (code, output) = told(&sandbox, &format!("python3 -c \"{opens}\"")).await;
+    assert_eq!((code, output.as_str()), (Some(0), "Too many open files True\n"));
+    sandbox.close().await;
+    spec.limits = ContainerLimits { nofile: u32::MAX, ..spec.limits };
+    let refused = PodmanSandbox::start(&cell.podman, &cell.seal, spec).await.err();
+    let refused = refused.expect("no account has so many");
+    assert!(!refused.transient);
+    let told = "limits.sandbox.nofile = 4294967295, and this account may open ";
+    assert!(refused.message.starts_with(told), "{}", refused.message);
 }
 
 #[tokio::test]
