@@ -2,7 +2,8 @@
 # Runs inside the guest of vm.sh, as root from systemd: checks fleet as the user fleet, and says CHECK ok
 # or CHECK FAILED, one line each.
 set -uo pipefail
-say() { printf 'CHECK %s\n' "$*"; }
+# The console is shared with the kernel: each line begins anew.
+say() { printf '\nCHECK %s\n' "$*"; }
 mkdir -p /data && mount -o ro /dev/vdb /data
 install -m 0755 /data/fleet /usr/local/bin/fleet
 
@@ -18,7 +19,7 @@ check() {
     shift
     if told=$("$@" 2>&1); then say "ok $name"; else
         say "FAILED $name"
-        printf '%s\n' "$told" | tail -15 | sed 's/^/    /'
+        printf '%s\n' "$told" | tail -40 | sed 's/^/    /'
     fi
 }
 has() { grep -q -e "$1" <<<"$2" || { printf 'no %s in:\n%s\n' "$1" "$2"; return 1; }; }
@@ -90,7 +91,10 @@ first() {
     if [ -x /data/suite ]; then
         check "crun applies the system-call filter, call by call, and full memory ends what filled it" \
             as fleet env FLEET_TEST_RUNTIME=crun FLEET_TEST_SECCOMP_PROBE=/data/probe XDG_RUNTIME_DIR="/run/user/$(id -u fleet)" \
-            /data/suite --test-threads 1 sandbox::seccomp:: sandbox::hostile::code_that_fills
+            /data/suite --test-threads 1 --skip git_shells sandbox::seccomp:: sandbox::hostile::code_that_fills
+        check "git, shells, threads and processes work under that filter" \
+            as fleet env FLEET_TEST_RUNTIME=crun FLEET_TEST_SECCOMP_PROBE=/data/probe XDG_RUNTIME_DIR="/run/user/$(id -u fleet)" \
+            /data/suite --test-threads 1 sandbox::seccomp::git_shells
     fi
     # A daemon with a run in its tool call, and then the power goes.
     as fleet bash -c 'setsid nohup fleet serve --bundle b --listen 127.0.0.1:0 >serve.log 2>&1 </dev/null & sleep 5'

@@ -59,6 +59,12 @@ pub(super) struct Attempt {
     pub(super) wound_down: bool,
     pub(super) effects: bool,
     answer: Option<String>,
+    /// What the model said when it stopped last.
+    pub(super) last_words: String,
+    /// What the output schema's gate accepted last.
+    pub(super) output: Option<serde_json::Value>,
+    /// How often the model was asked for another form of its answer.
+    pub(super) corrections: u32,
     events: EventSink,
 }
 
@@ -99,6 +105,9 @@ impl Attempt {
             wound_down: false,
             effects: false,
             answer: None,
+            last_words: String::new(),
+            output: None,
+            corrections: 0,
             events: input.events,
         }
     }
@@ -124,6 +133,7 @@ impl Attempt {
         if !turn.calls.is_empty() {
             return self.run_calls(turn).await;
         }
+        self.last_words = turn.answer.text.clone();
         self.history.push_words(&turn.answer);
         self.ledger.check_overspent()?;
         match turn.answer.stop {
@@ -139,6 +149,7 @@ impl Attempt {
         AgentEnd {
             outcome,
             answer: self.answer,
+            output: self.output,
             usage: self.ledger.spent(),
             artifacts: artifacts.as_slice().to_vec(),
             effects: self.effects,

@@ -239,6 +239,13 @@ impl Attempt {
         if !output.is_error {
             self.succeeded.insert(tool);
         }
+        let ended = ended.or_else(|| match &output.change {
+            Change::Abort { reason } => {
+                let reason = format!("the model gave the task up: {reason}");
+                Some(Outcome::failed(OutcomeClass::AuditAbort, reason))
+            }
+            Change::Nothing | Change::Artifact(_) | Change::Plan { .. } => None,
+        });
         let duration_ms = self.millis_since(began);
         let result = self.finish(call, output, self.reaches_outside(tool), duration_ms).await?;
         Ok((result, ended))
@@ -274,7 +281,7 @@ impl Attempt {
         })
         .await?;
         match output.change {
-            Change::Nothing => {}
+            Change::Nothing | Change::Abort { .. } => {}
             Change::Artifact(artifact) => {
                 self.record(EventKind::ArtifactPublished { artifact }).await?;
             }

@@ -13,6 +13,8 @@ use super::containment::contain;
 
 /// How often the model is sent back to work after it stopped.
 const MAX_ENFORCEMENT_ROUNDS: u32 = 20;
+/// How often the model may correct the form of its answer.
+const MAX_CORRECTIONS: u32 = 2;
 /// Bytes of a failed check's output that the model sees.
 const SHOWN_BYTES: usize = 4096;
 
@@ -50,14 +52,15 @@ impl Attempt {
         let completion = &self.completion;
         let checked = completion.shell.is_some()
             || !completion.artifacts.is_empty()
-            || !completion.required_tools.is_empty();
+            || !completion.required_tools.is_empty()
+            || completion.output_schema.is_some();
         Err(if checked {
             Outcome::success()
         } else {
             Outcome::failed(
                 OutcomeClass::Unverified,
-                "the model stopped, but the task has no completion check (artifacts, shell or \
-                 required_tools), so nothing verified its work",
+                "the model stopped, but the task has no completion check (artifacts, shell, \
+                 required_tools or an output_schema), so nothing verified its work",
             )
         })
     }
@@ -84,7 +87,38 @@ impl Attempt {
         if let Some(failure) = self.artifacts_gate().await? {
             return Ok(Some(failure));
         }
-        self.shell_gate().await
+        if let Some(failure) = self.shell_gate().await? {
+            return Ok(Some(failure));
+        }
+        self.output_gate().await
+    }
+
+    /// The last answer is valid by the task's schema. Of the model's last words only: what it said
+    /// before is no result.
+    async fn output_gate(&mut self) -> Result<Option<Failure>, Outcome> {
+        let Some(schema) = self.completion.output_schema.clone() else { return Ok(None) };
+        let wrong = match schema.check(&self.last_words) {
+            Ok(value) => {
+                self.output = Some(value);
+                self.passed("output_schema").await?;
+                return Ok(None);
+            }
+            Err(wrong) => wrong,
+        };
+        let message = format!("the answer is not valid by the output schema: {wrong}");
+        if self.corrections >= MAX_CORRECTIONS {
+            let (gate, passed) = ("output_schema".to_owned(), false);
+            self.record(EventKind::GateChecked { gate, passed, message: message.clone() }).await?;
+            let reason = format!("{message} (after {MAX_CORRECTIONS} corrections)");
+            return Err(Outcome::failed(OutcomeClass::StructuredOutput, reason));
+        }
+        self.corrections += 1;
+        Ok(Some(Failure {
+            gate: "output_schema",
+            class: OutcomeClass::StructuredOutput,
+            message,
+            detail: " Answer with one JSON value and nothing around it.".to_owned(),
+        }))
     }
 
     async fn send_back(&mut self, failure: Failure) -> Result<(), Outcome> {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::clock::Clock;
 use crate::egress::Gate;
 use crate::model::Model;
-use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, Usage};
+use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, OutputSchema, Usage};
 use crate::sandbox::PendingSandbox;
 use crate::secrets::Redactor;
 
@@ -53,7 +53,7 @@ pub struct Limits {
 }
 
 /// What must hold before a run counts as a success.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Completion {
     /// Paths or names that must have been published.
     pub artifacts: Vec<String>,
@@ -61,6 +61,8 @@ pub struct Completion {
     pub shell: Option<String>,
     /// Tools that must have succeeded at least once.
     pub required_tools: Vec<String>,
+    /// The form of the last answer.
+    pub output_schema: Option<OutputSchema>,
 }
 
 /// Everything the loop needs for one attempt.
@@ -104,6 +106,8 @@ pub struct AgentEnd {
     pub outcome: Outcome,
     /// The model's last words.
     pub answer: Option<String>,
+    /// The answer's value, where the task has an output schema and the value is valid.
+    pub output: Option<serde_json::Value>,
     /// What this attempt spent.
     pub usage: Usage,
     pub artifacts: Vec<Artifact>,

@@ -16,6 +16,8 @@ pub struct PromptParts {
     pub persona: Option<(String, String)>,
     /// The hosts that can be reached; absent: none.
     pub network: Option<String>,
+    /// The JSON Schema of the last answer.
+    pub output_schema: Option<String>,
     /// What earlier attempts already did outside their worktrees.
     pub earlier_effects: Vec<EarlierEffect>,
 }
@@ -53,6 +55,7 @@ pub fn system_prompt(parts: &PromptParts) -> String {
             task_system_prompt => parts.task_system_prompt.as_deref().map(str::trim),
             persona_name,
             persona,
+            output_schema => parts.output_schema.clone(),
             earlier_effects => effects,
         },
     );
@@ -76,6 +79,7 @@ mod tests {
             task_system_prompt: Some("Be {{ brief }}.\n".to_owned()),
             persona: Some(("writer".to_owned(), "You write.".to_owned())),
             network: None,
+            output_schema: Some("{\"type\":\"object\"}".to_owned()),
             earlier_effects: vec![EarlierEffect {
                 tool: "bash".to_owned(),
                 arguments: "{\"command\":\"post\"}".to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::channel::{Channel, Sla};
 use crate::egress::NetworkPolicy;
-use crate::run::{CommitId, NanoUsd, RetryPolicy, TaskName, ToolPermissions};
+use crate::run::{CommitId, NanoUsd, OutputSchema, RetryPolicy, TaskName, ToolPermissions};
 use crate::schedule::Schedule;
 
 /// One commit of the bundle repository, validated.
@@ -82,6 +82,8 @@ pub struct Task {
     pub worktree: WorktreeConfig,
     pub retry: RetryPolicy,
     pub completion: Completion,
+    /// The form of the last answer.
+    pub output_schema: Option<OutputSchema>,
     /// The channels that are told of it.
     pub notify: Vec<Arc<Channel>>,
     /// When a run of it takes too long; `None`: nobody is told.

@@ -13,6 +13,7 @@ pub enum NativeTool {
     EditFile,
     TaskTracker,
     PublishArtifact,
+    ConfirmAudit,
     /// Offered only where the task has a network.
     WebFetch,
     /// Has an effect that a test can count.
@@ -22,7 +23,7 @@ pub enum NativeTool {
 
 impl NativeTool {
     /// Every native tool, in the order in which they are offered to the model.
-    pub const ALL: [NativeTool; 8] = [
+    pub const ALL: [NativeTool; 9] = [
         NativeTool::Bash,
         NativeTool::RunPython,
         NativeTool::ViewFile,
@@ -30,6 +31,7 @@ impl NativeTool {
         NativeTool::EditFile,
         NativeTool::TaskTracker,
         NativeTool::PublishArtifact,
+        NativeTool::ConfirmAudit,
         NativeTool::WebFetch,
     ];
 
@@ -43,6 +45,7 @@ impl NativeTool {
             NativeTool::EditFile => "edit_file",
             NativeTool::TaskTracker => "task_tracker",
             NativeTool::PublishArtifact => "publish_artifact",
+            NativeTool::ConfirmAudit => "confirm_audit",
             NativeTool::WebFetch => "web_fetch",
             #[cfg(feature = "fault-injection")]
             NativeTool::StubEffect => "stub_effect",

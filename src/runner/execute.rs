@@ -335,6 +335,7 @@ impl Attempt<'_> {
                 artifacts: task.completion.artifacts.clone(),
                 shell: task.completion.shell.clone(),
                 required_tools: task.completion.required_tools.clone(),
+                output_schema: task.output_schema.clone(),
             },
             context: ContextPolicy {
                 warn_fraction: self.context.config.context_warn_fraction,
@@ -398,7 +399,14 @@ fn ending(task: &Task, end: AgentEnd, work: Work) -> Ending {
         OutcomeClass::Success => verdict_on_work(task, &work).unwrap_or(end.outcome),
         _ => end.outcome,
     };
-    Ending { outcome, usage: end.usage, answer: end.answer, work, skipped: None }
+    Ending {
+        outcome,
+        usage: end.usage,
+        answer: end.answer,
+        output: end.output,
+        work,
+        skipped: None,
+    }
 }
 
 fn verdict_on_work(task: &Task, work: &Work) -> Option<Outcome> {

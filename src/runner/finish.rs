@@ -21,6 +21,8 @@ pub struct Ending {
     pub outcome: Outcome,
     pub usage: Usage,
     pub answer: Option<String>,
+    /// The answer's value by the task's output schema; kept of a success only.
+    pub output: Option<serde_json::Value>,
     pub work: Work,
     /// The occurrence does not run after all.
     pub skipped: Option<SkipReason>,
@@ -30,7 +32,7 @@ impl Ending {
     /// An end before anything was spent or made.
     pub fn bare(outcome: Outcome) -> Self {
         let work = Work::default();
-        Ending { outcome, usage: Usage::default(), answer: None, work, skipped: None }
+        Ending { outcome, usage: Usage::default(), answer: None, output: None, work, skipped: None }
     }
 
     /// The occurrence does not run after all, with its reason.
@@ -86,7 +88,7 @@ pub async fn finish(
         dead_letter,
         usage: ending.usage,
         answer: ending.answer,
-        output: None,
+        output: ending.output.filter(|_| ending.outcome.class == OutcomeClass::Success),
         artifacts,
         branch: collected.as_ref().and(checkout).and_then(|checkout| checkout.branch.clone()),
         commit: collected.as_ref().map(|collected| CommitId::new(collected.commit.clone())),

@@ -46,6 +46,7 @@ pub fn render(
             .as_ref()
             .map(|persona| (persona.name.clone(), persona.instructions.clone())),
         network: task.network.is_open().then(|| task.network.to_string()),
+        output_schema: task.output_schema.as_ref().map(|schema| schema.text().to_owned()),
         earlier_effects: effects.collect(),
     };
     Ok(Rendered {

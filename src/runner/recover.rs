@@ -119,7 +119,7 @@ async fn resolve(
         Some(wish) => Outcome::failed(OutcomeClass::Cancelled, wish),
         None => Outcome::failed(OutcomeClass::Interrupted, reason),
     };
-    let ending = Ending { outcome, usage: spent, answer: None, work, skipped: None };
+    let ending = Ending { outcome, usage: spent, answer: None, output: None, work, skipped: None };
     let task = bundle.tasks.get(&open.task).map(AsRef::as_ref);
     let state = finish(context, task, &claimed, checkout.as_ref(), ending).await?;
     if state == RunState::Scheduled {

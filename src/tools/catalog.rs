@@ -49,6 +49,9 @@ fn description(tool: NativeTool) -> &'static str {
             "Publish a file of the workspace as a result of the run. Publishing a path again \
              updates it."
         }
+        NativeTool::ConfirmAudit => {
+            "Say that the work is done and what you checked, or abort: the run then ends as failed."
+        }
         NativeTool::WebFetch => {
             "Read a document of an allowed host by GET. Redirects are followed. Returns its text."
         }
@@ -108,6 +111,13 @@ fn parameters(tool: NativeTool) -> Value {
                 "description": {"type": "string"}
             }),
             &["path"],
+        ),
+        NativeTool::ConfirmAudit => (
+            json!({
+                "status": {"type": "string", "enum": ["done", "abort"]},
+                "summary": {"type": "string", "description": "What was checked, or why it cannot be done."}
+            }),
+            &["status", "summary"],
         ),
         NativeTool::WebFetch => (json!({"url": {"type": "string"}}), &["url"]),
         #[cfg(feature = "fault-injection")]

@@ -43,6 +43,10 @@ pub enum Change {
         open: u32,
         done: u32,
     },
+    /// The model gives the task up.
+    Abort {
+        reason: String,
+    },
 }
 
 /// A call's end, as the model sees it.

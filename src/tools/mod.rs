@@ -5,6 +5,7 @@
 mod arguments;
 mod bash;
 mod catalog;
+mod confirm_audit;
 mod context;
 mod edit_file;
 pub mod output;
@@ -44,6 +45,7 @@ pub enum ToolCall {
     EditFile(edit_file::Arguments),
     TaskTracker(task_tracker::Arguments),
     PublishArtifact(publish_artifact::Arguments),
+    ConfirmAudit(confirm_audit::Arguments),
     WebFetch(web_fetch::Arguments),
     #[cfg(feature = "fault-injection")]
     StubEffect(stub_effect::Arguments),
@@ -62,6 +64,7 @@ impl ToolCall {
             NativeTool::PublishArtifact => {
                 ToolCall::PublishArtifact(arguments::decode(tool, arguments)?)
             }
+            NativeTool::ConfirmAudit => ToolCall::ConfirmAudit(arguments::decode(tool, arguments)?),
             NativeTool::WebFetch => ToolCall::WebFetch(arguments::decode(tool, arguments)?),
             #[cfg(feature = "fault-injection")]
             NativeTool::StubEffect => ToolCall::StubEffect(arguments::decode(tool, arguments)?),
@@ -77,7 +80,8 @@ impl ToolCall {
             | ToolCall::RunPython(_)
             | ToolCall::WriteFile(_)
             | ToolCall::EditFile(_)
-            | ToolCall::PublishArtifact(_) => false,
+            | ToolCall::PublishArtifact(_)
+            | ToolCall::ConfirmAudit(_) => false,
             #[cfg(feature = "fault-injection")]
             ToolCall::StubEffect(_) => false,
         }
@@ -93,6 +97,7 @@ impl ToolCall {
             ToolCall::EditFile(arguments) => edit_file::run(arguments, context).await,
             ToolCall::TaskTracker(arguments) => task_tracker::run(arguments, context),
             ToolCall::PublishArtifact(arguments) => publish_artifact::run(arguments, context).await,
+            ToolCall::ConfirmAudit(arguments) => Ok(confirm_audit::run(&arguments)),
             ToolCall::WebFetch(arguments) => web_fetch::run(arguments, context).await,
             #[cfg(feature = "fault-injection")]
             ToolCall::StubEffect(arguments) => stub_effect::run(arguments, context).await,
@@ -123,6 +128,7 @@ pub fn may_have_outside_effects(tool: NativeTool, network: Network) -> bool {
             | NativeTool::EditFile
             | NativeTool::TaskTracker
             | NativeTool::PublishArtifact
+            | NativeTool::ConfirmAudit
             // GET has none, by its definition.
             | NativeTool::WebFetch,
             _,

@@ -84,6 +84,8 @@ pub(crate) struct RawTask {
     pub(crate) max_retries: Option<u32>,
     /// How and after what a run is tried again.
     pub(crate) retry_policy: Option<RawRetryPolicy>,
+    /// A JSON Schema by which the last answer of a run, one JSON value, must be valid.
+    pub(crate) output_schema: Option<serde_json::Map<String, serde_json::Value>>,
     /// What must hold before a run is a success.
     pub(crate) completion: Option<RawCompletion>,
     /// The channels that are told. Default: the manifest's, else every one.

@@ -8,7 +8,11 @@ use crate::bundle::yaml::{Document, Finding, Path};
 use crate::run::NativeTool;
 
 /// The checks; mistakes are reported where they stand.
-pub(super) fn check_completion(raw: Option<RawCompletion>, document: &Document<'_>) -> Completion {
+pub(super) fn check_completion(
+    raw: Option<RawCompletion>,
+    has_schema: bool,
+    document: &Document<'_>,
+) -> Completion {
     let at = Path::root().key("completion");
     let raw = raw.unwrap_or_default();
     check_repeats(raw.required_tools.as_deref(), &at.key("required_tools"), document);
@@ -28,10 +32,10 @@ pub(super) fn check_completion(raw: Option<RawCompletion>, document: &Document<'
         let finding = Finding::error("invalid-value", "the shell check is empty");
         document.report(&at.key("shell"), finding.hint("write a command, or remove the key"));
     }
-    if completion == Completion::default() && !document.is_cut(&at) {
+    if completion == Completion::default() && !has_schema && !document.is_cut(&at) {
         let message = "without a completion check every run ends as unverified";
         let finding = Finding::warning("no-completion", message)
-            .hint("add completion: with required_tools, artifacts or shell");
+            .hint("add completion: with required_tools, artifacts or shell, or an output_schema");
         document.report_key(&at, finding);
     }
     completion

@@ -9,6 +9,7 @@ mod models;
 mod names;
 mod network;
 mod notify;
+mod output_schema;
 mod permissions;
 mod persona;
 mod policies;

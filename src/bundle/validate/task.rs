@@ -9,6 +9,7 @@ use super::file::Sources;
 use super::limits::{check_limits, resolve_limits};
 use super::manifest::{Given, Manifest, check_model, check_zone};
 use super::network::check_required_tools;
+use super::output_schema::check_output_schema;
 use super::permissions::{check_needed_tools, check_permissions};
 use super::persona::{ModelState, Personas};
 use super::policies::check_policies;
@@ -103,7 +104,9 @@ impl Context<'_> {
         let repo = raw.workspace.unwrap_or_default().repo;
         let repo_at = root.key("workspace").key("repo");
         let repo = repo.map(|repo| check_repo(&repo, self.root, &repo_at, document));
-        let completion = check_completion(raw.completion, document);
+        let has_schema = raw.output_schema.is_some();
+        let output_schema = check_output_schema(raw.output_schema, document);
+        let completion = check_completion(raw.completion, has_schema, document);
         let network = self.network(raw.allow_network.as_ref(), document);
         if let Some(network) = &network {
             check_required_tools(&completion.required_tools, network, document);
@@ -145,6 +148,7 @@ impl Context<'_> {
             worktree: resolve_worktree(&worktree, &self.manifest.worktree),
             retry: resolve_retry(max_retries, &retry, &self.manifest.retry),
             completion,
+            output_schema,
             notify,
             sla,
             script,

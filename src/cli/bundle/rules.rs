@@ -1,6 +1,6 @@
 //! What each code stands for, in one line.
 
-const RULES: [(&str, &str); 45] = [
+const RULES: [(&str, &str); 46] = [
     ("ambiguous-model", "A model name that several providers list"),
     ("duplicate-entry", "A list entry that stands there twice"),
     ("duplicate-key", "A key that occurs twice in one mapping"),
@@ -13,6 +13,7 @@ const RULES: [(&str, &str); 45] = [
     ("invalid-name", "A name with characters that names may not have"),
     ("invalid-repo", "A repository that no task can work in"),
     ("invalid-schedule", "Text that is not a schedule, or one that is never due"),
+    ("invalid-schema", "A value that is no JSON Schema"),
     ("invalid-value", "A value out of its range or not in its form"),
     ("merge-key", "A YAML merge key"),
     ("missing-file", "A file that is needed and not there"),

@@ -50,6 +50,10 @@ fn text(detail: &RunDetail) -> String {
         page.section("seal of this host, as probed");
         seal_lines(&mut page, seal);
     }
+    if let Some(output) = &detail.output {
+        page.section("output");
+        page.block(&output.to_string().chars().take(ANSWER).collect::<String>());
+    }
     if let Some(answer) = &detail.answer {
         page.section("answer");
         page.block(&answer.chars().take(ANSWER).collect::<String>());

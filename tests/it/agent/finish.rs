@@ -17,6 +17,7 @@ async fn a_run_whose_checks_pass_is_a_success() {
         artifacts: vec!["report.md".to_owned()],
         shell: Some("test -s report.md".to_owned()),
         required_tools: vec!["write_file".to_owned()],
+        output_schema: None,
     };
     let done = bench.run().await;
     assert_eq!(done.end.outcome, Outcome::success());
@@ -125,4 +126,80 @@ async fn a_required_tool_that_is_not_offered_ends_the_run_before_it_spends() {
         )
     );
     assert_eq!(done.requests.len(), 0);
+}
+
+/// An attempt whose answer must have a number of rows.
+fn with_schema(turns: Vec<fleet::model::ScriptedTurn>) -> super::bench::Bench {
+    let schema = serde_json::json!({
+        "type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"],
+    });
+    let mut bench = bench(turns);
+    bench.input.completion.output_schema =
+        Some(fleet::run::OutputSchema::new(&schema).expect("a schema"));
+    bench
+}
+
+#[tokio::test]
+async fn an_answer_in_another_form_may_be_corrected_twice() {
+    let done = with_schema(vec![say("3 rows"), say("{\"rows\": \"3\"}"), say("{\"rows\": 3}")])
+        .run()
+        .await;
+    assert_eq!(done.end.outcome, Outcome::success());
+    assert_eq!(done.end.output, Some(serde_json::json!({"rows": 3})));
+    let told = done.requests[2].messages.last().expect("a message");
+    let told = format!("{told:?}");
+    assert!(
+        told.contains("not valid by the output schema: /rows: ") && told.contains("one JSON value"),
+        "{told}"
+    );
+
+    let turns = vec![say("no"), say("{}"), say("[]"), say("{\"rows\": 3}")];
+    let done = with_schema(turns).run().await;
+    assert_eq!(done.end.outcome.class, OutcomeClass::StructuredOutput);
+    assert!(
+        done.end.outcome.reason.ends_with("(after 2 corrections)"),
+        "{}",
+        done.end.outcome.reason
+    );
+    assert_eq!((done.end.output, done.requests.len()), (None, 3));
+    // What was paid for is there.
+    assert_eq!(done.end.answer.as_deref(), Some("[]"));
+}
+
+#[tokio::test]
+async fn an_earlier_answer_in_the_right_form_is_no_result() {
+    let early = call(&[("bash", r#"{"command":"ls"}"#)]);
+    let early = fleet::model::ScriptedTurn { text: "{\"rows\": 3}".to_owned(), ..early };
+    let done = with_schema(vec![early, say(""), say(""), say("")]).run().await;
+    assert_eq!(done.end.outcome.class, OutcomeClass::StructuredOutput);
+}
+
+#[tokio::test]
+async fn a_model_that_gives_the_task_up_ends_the_run_whatever_else_holds() {
+    let abort = ("confirm_audit", r#"{"status":"abort","summary":"there is no stock.csv"}"#);
+    let mut bench = bench(vec![call(&[abort, ("bash", r#"{"command":"ls"}"#)]), say("done")]);
+    bench.input.completion.required_tools = vec!["confirm_audit".to_owned()];
+    let done = bench.run().await;
+    assert_eq!(
+        done.end.outcome,
+        Outcome::failed(
+            OutcomeClass::AuditAbort,
+            "the model gave the task up: there is no stock.csv"
+        )
+    );
+    // The second call has its result too, and did not run.
+    let results = done.log.results();
+    assert_eq!((results.len(), done.requests.len()), (2, 1));
+    assert!(results[1].3.starts_with("not executed: the model gave the task up"), "{results:?}");
+    assert_eq!(done.sandbox.calls(), []);
+}
+
+#[tokio::test]
+async fn confirming_alone_passes_no_gate_and_an_empty_word_is_refused() {
+    let empty = ("confirm_audit", r#"{"status":"done","summary":" "}"#);
+    let done = ("confirm_audit", r#"{"status":"done","summary":"counted"}"#);
+    let done = bench(vec![call(&[empty]), call(&[done]), say("done")]).run().await;
+    let errors: Vec<bool> = done.log.results().iter().map(|result| result.2).collect();
+    assert_eq!(errors, [true, false]);
+    assert_eq!(done.end.outcome.class, OutcomeClass::Unverified);
 }

@@ -1,4 +1,4 @@
-//! `tool_permissions` of personas and tasks.
+//! `tool_permissions` of personas and tasks, and the form of answers.
 
 use super::{check, check_task, hints};
 
@@ -51,4 +51,21 @@ fn lists_of_a_persona_are_checked_where_they_stand() {
         "{problems:?}"
     );
     assert!(problems.iter().any(|line| line.contains("denny")), "{problems:?}");
+}
+
+#[test]
+fn a_value_that_is_no_schema_is_told_where_it_is_wrong() {
+    assert_eq!(
+        check_task("prompt: x\noutput_schema:\n  properties:\n    rows: {type: integr}\n").len(),
+        1
+    );
+    let problems =
+        check_task("prompt: x\noutput_schema:\n  properties:\n    rows: {type: integr}\n");
+    assert!(
+        problems[0].starts_with("tasks/t.yaml:4:18 invalid-schema: this is no JSON Schema: "),
+        "{problems:?}"
+    );
+    assert_eq!(check_task("prompt: x\noutput_schema: {type: object}\n"), [""; 0]);
+    let remote = check_task("prompt: x\noutput_schema: {$ref: 'https://example.org/s.json'}\n");
+    assert_eq!(remote.len(), 1, "{remote:?}");
 }
