@@ -35,7 +35,6 @@ if [ ! -e "$root/boot-ready" ]; then
     include+=,python3,git,ca-certificates,procps,golang-github-containers-common
     mmdebstrap --quiet --variant=minbase --include="$include" "$release" "$root" >"$LOG" 2>&1 ||
         die "the guest could not be made (see $LOG)" "does this host reach Debian's packages?"
-    install -m 0755 scripts/vm/check.sh "$root/usr/local/bin/fleet-vm-check"
     install -m 0644 scripts/vm/fleet-check.service "$root/etc/systemd/system/fleet-check.service"
     chroot "$root" /bin/sh -ec '
         for user in fleet lonely; do useradd --create-home --shell /bin/bash $user; done
@@ -54,6 +53,12 @@ trap 'rm -rf "$work"; rm -f "$LOG"' EXIT
 say "Disks"
 # Made anew each time: the checks change the guest.
 install -m 0755 scripts/vm/check.sh "$root/usr/local/bin/fleet-vm-check"
+install -m 0644 scripts/vm/fleet-check.service "$root/etc/systemd/system/fleet-check.service"
+# An emulated processor on a busy host: the guest's own services must not be given up.
+for manager in system user; do
+    mkdir -p "$root/etc/systemd/$manager.conf.d"
+    printf '[Manager]\nDefaultTimeoutStartSec=600s\nDefaultTimeoutStopSec=600s\n' >"$root/etc/systemd/$manager.conf.d/slow.conf"
+done
 truncate -s 4G "$work/disk.img"
 mkfs.ext4 -q -F -d "$root" "$work/disk.img"
 mkdir "$work/data"
@@ -69,7 +74,7 @@ initrd=$(ls "$root"/boot/initrd.img-* | sort -V | tail -1)
 
 # boot LOG: until the guest powers off or is reset.
 boot() {
-    timeout 1200 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -no-reboot \
+    timeout 2400 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -no-reboot \
         -kernel "$kernel" -initrd "$initrd" -append "root=/dev/vda rw console=ttyS0 panic=-1 quiet" \
         -drive "file=$work/disk.img,format=raw,if=virtio,cache=unsafe" \
         -drive "file=$work/data.img,format=raw,if=virtio,readonly=on" \

@@ -19,7 +19,7 @@ check() {
     shift
     if told=$("$@" 2>&1); then say "ok $name"; else
         say "FAILED $name"
-        printf '%s\n' "$told" | tail -40 | sed 's/^/    /'
+        printf '%s\n' "$told" | tail -60 | sed 's/^/    /'
     fi
 }
 has() { grep -q -e "$1" <<<"$2" || { printf 'no %s in:\n%s\n' "$1" "$2"; return 1; }; }

@@ -7,3 +7,4 @@ mod run;
 mod sandbox;
 mod system;
 mod tls;
+mod watch;

@@ -7,6 +7,7 @@ mod clock_jumps;
 pub mod crash;
 mod credentials;
 mod daemon;
+mod foreign_files;
 mod gates;
 mod hostile_git;
 mod limits;
