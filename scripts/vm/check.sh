@@ -63,6 +63,7 @@ END
         task pids "pids: 40" "$FORK" "test \$(cat count.txt) -lt 40"
         task tmp "memory_mb: 256" "head -c 400000000 /dev/zero >/tmp/big; stat -c %s /tmp/big >size.txt; exit 0" "test \$(cat size.txt) -lt 300000000"
         task cpu "cpus: 0.5" "cat /sys/fs/cgroup/cpu.max >cpu.txt; exit 0" "grep -q 50000.100000 cpu.txt"
+        task shared "memory_mb: 256" "python3 -c \"import multiprocessing; multiprocessing.Lock()\" && echo ok >shared.txt; exit 0" "test -e shared.txt"
         task slow "memory_mb: 128" "echo begun >begun.txt; sleep 600" "true"
         git add -A && git commit -qm vm'
 }
@@ -85,6 +86,7 @@ first() {
     check "a fork bomb ends at the limit of processes" succeeds pids
     check "/tmp counts against memory and has its size" succeeds tmp
     check "processors are limited" succeeds cpu
+    check "processes of Python share memory" succeeds shared
     local refused
     refused=$(as lonely fleet sandbox build --skeleton 2>&1; as lonely fleet sandbox probe 2>&1)
     check "a user without linger is told the way out" has "enable-linger" "$refused"

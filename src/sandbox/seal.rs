@@ -121,7 +121,10 @@ fn limits(seal: &Seal<'_>, flags: &mut Flags) {
     let ContainerLimits { memory_mb, cpus, pids, disk_mb, nofile } = seal.limits;
     // What lies there counts against memory: full, it must leave room for the helper, which the kernel
     // would end else.
-    flags.put(format!("--shm-size={}m", SHM_MB.min(memory_mb / 8)));
+    let shm = SHM_MB.min(memory_mb / 8);
+    // Named, and not left to --shm-size: with a read-only root, Podman 5 makes its own one read-only, and
+    // Python's processes have no semaphores.
+    flags.put(format!("--tmpfs=/dev/shm:rw,size={shm}m,mode=1777,nosuid,nodev,noexec"));
     let tmp = TMP_MB.min(memory_mb / 2);
     flags.put(format!("--tmpfs=/tmp:rw,size={tmp}m,mode=1777,nosuid,nodev"));
     flags.put("--ulimit=core=0:0");

@@ -109,6 +109,9 @@ async fn nothing_can_be_written_but_the_workspace_and_tmp() {
                   touch $place/probe 2>/dev/null && echo $place; done; \
                   for place in /tmp . /dev/shm; do touch $place/probe && echo $place; done";
     assert_eq!(told(&sandbox, places).await, ended(0, "/tmp\n.\n/dev/shm\n"));
+    let shared = "head -c 70M /dev/zero >/dev/shm/big 2>/dev/null; stat -c %s /dev/shm/big; \
+                  grep -c ' /dev/shm tmpfs rw,nosuid,nodev,noexec,' /proc/mounts";
+    assert_eq!(told(&sandbox, shared).await, ended(0, "67108864\n1\n"));
     sandbox.close().await;
 }
 
