@@ -11,7 +11,7 @@ use crate::model::{StopReason, ToolSpec};
 use crate::run::{CancelReason, EventKind, NativeTool, Outcome, OutcomeClass};
 use crate::sandbox::{PendingSandbox, Sandbox, StartError};
 use crate::secrets::Redactor;
-use crate::tools::{self, ArtifactList, Plan};
+use crate::tools::{self, ArtifactList, Memories, Plan};
 
 use super::guard::{Guard, log_closed};
 use super::history::History;
@@ -50,6 +50,7 @@ pub(super) struct Attempt {
     pub(super) redactor: Redactor,
     pub(super) plan: Mutex<Plan>,
     pub(super) artifacts: Mutex<ArtifactList>,
+    pub(super) memories: Mutex<Memories>,
     /// Absent: a call may be repeated without end.
     pub(super) repeat: Option<RepeatGuard>,
     /// Tools that succeeded at least once.
@@ -98,6 +99,7 @@ impl Attempt {
             redactor: input.redactor,
             plan: Mutex::default(),
             artifacts: Mutex::default(),
+            memories: Mutex::new(input.memories),
             repeat: input.repeat_guard.then(RepeatGuard::default),
             succeeded: BTreeSet::new(),
             enforcement_rounds: 0,

@@ -203,6 +203,7 @@ impl Attempt {
             redactor: &self.redactor,
             plan: &self.plan,
             artifacts: &self.artifacts,
+            memories: &self.memories,
             cancel: &token,
         };
         match self.guard.or_cancel(&token, contain(parsed.run(&context))).await {
@@ -244,7 +245,9 @@ impl Attempt {
                 let reason = format!("the model gave the task up: {reason}");
                 Some(Outcome::failed(OutcomeClass::AuditAbort, reason))
             }
-            Change::Nothing | Change::Artifact(_) | Change::Plan { .. } => None,
+            Change::Nothing | Change::Artifact(_) | Change::Plan { .. } | Change::Memory { .. } => {
+                None
+            }
         });
         let duration_ms = self.millis_since(began);
         let result = self.finish(call, output, self.reaches_outside(tool), duration_ms).await?;
@@ -284,6 +287,11 @@ impl Attempt {
             Change::Nothing | Change::Abort { .. } => {}
             Change::Artifact(artifact) => {
                 self.record(EventKind::ArtifactPublished { artifact }).await?;
+            }
+            Change::Memory { key, value, evicted } => {
+                self.record(EventKind::MemoryChanged { key, value, evicted }).await?;
+                // What the model is told that is kept is kept.
+                self.flush().await?;
             }
             Change::Plan { open, done } => {
                 self.record(EventKind::PlanChanged { open, done }).await?;

@@ -11,6 +11,7 @@ use crate::model::Model;
 use crate::run::{Artifact, Cancel, NanoUsd, NativeTool, Outcome, OutputSchema, Usage};
 use crate::sandbox::PendingSandbox;
 use crate::secrets::Redactor;
+use crate::tools::Memories;
 
 use super::{Breaker, ContextPolicy, EventSink};
 
@@ -82,6 +83,8 @@ pub struct AgentInput {
     /// The share of a ceiling from which on the model is told to wrap up (default 0.8); 1 never tells.
     pub wind_down_fraction: f64,
     pub completion: Completion,
+    /// What earlier runs of the task remembered; empty for tasks without a memory.
+    pub memories: Memories,
     pub context: ContextPolicy,
     pub sandbox: PendingSandbox,
     /// The run's way out; absent: none.

@@ -75,6 +75,8 @@ pub struct Task {
     pub network: NetworkPolicy,
     /// Narrows what the persona's permissions leave.
     pub tool_permissions: ToolPermissions,
+    /// Runs keep facts for later ones.
+    pub remembers: bool,
     /// Refuse the fourth identical call.
     pub repeat_guard: bool,
     /// `workspace.repo`; absent: fleet keeps a private repository.

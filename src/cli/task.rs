@@ -1,4 +1,6 @@
-//! `fleet task list` and `fleet task run`.
+//! `fleet task list`, `fleet task run` and `fleet task memories`.
+
+mod memories;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,8 @@ enum TaskVerb {
     List(ListArgs),
     /// Runs one task now, in the foreground, without a daemon
     Run(RunArgs),
+    /// Shows and removes what a task's runs remember
+    Memories(memories::MemoriesArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,6 +56,7 @@ struct RunArgs {
 pub fn run(args: TaskArgs, global: &Global) -> Result<Exit, Failure> {
     match args.verb {
         TaskVerb::List(args) => list(&args, global),
+        TaskVerb::Memories(args) => memories::run(args, global),
         TaskVerb::Run(args) => {
             let (bundle, task) = find(&args, global)?;
             if args.dry_run {

@@ -111,6 +111,9 @@ impl Timeline {
             | EventKind::EgressEnded { .. }
             | EventKind::EgressSummed { .. } => alone(egress(kind)),
             EventKind::ArtifactPublished { artifact } => alone(published(artifact)),
+            EventKind::MemoryChanged { key, value, .. } => {
+                alone(format!("remembers {}: {}", one_line(key, 40), one_line(value, 100)))
+            }
             EventKind::PlanChanged { open, done } => {
                 alone(format!("plan: {done} done, {open} open"))
             }

@@ -139,6 +139,8 @@ pub enum EventKind {
     EgressSummed { allowed: u64, denied: u64, sent_bytes: u64, received_bytes: u64 },
     /// A file was published.
     ArtifactPublished { artifact: Artifact },
+    /// The run remembered a fact for later runs of its task; perhaps an old one went for it.
+    MemoryChanged { key: String, value: String, evicted: Option<String> },
     /// The plan changed; `open` items are left.
     PlanChanged { open: u32, done: u32 },
     /// Spending came near a ceiling.

@@ -14,6 +14,10 @@ pub enum NativeTool {
     TaskTracker,
     PublishArtifact,
     ConfirmAudit,
+    /// Offered only to tasks with a memory.
+    Remember,
+    /// Offered only to tasks with a memory.
+    Recall,
     /// Offered only where the task has a network.
     WebFetch,
     /// Has an effect that a test can count.
@@ -23,7 +27,7 @@ pub enum NativeTool {
 
 impl NativeTool {
     /// Every native tool, in the order in which they are offered to the model.
-    pub const ALL: [NativeTool; 9] = [
+    pub const ALL: [NativeTool; 11] = [
         NativeTool::Bash,
         NativeTool::RunPython,
         NativeTool::ViewFile,
@@ -32,6 +36,8 @@ impl NativeTool {
         NativeTool::TaskTracker,
         NativeTool::PublishArtifact,
         NativeTool::ConfirmAudit,
+        NativeTool::Remember,
+        NativeTool::Recall,
         NativeTool::WebFetch,
     ];
 
@@ -46,6 +52,8 @@ impl NativeTool {
             NativeTool::TaskTracker => "task_tracker",
             NativeTool::PublishArtifact => "publish_artifact",
             NativeTool::ConfirmAudit => "confirm_audit",
+            NativeTool::Remember => "remember",
+            NativeTool::Recall => "recall",
             NativeTool::WebFetch => "web_fetch",
             #[cfg(feature = "fault-injection")]
             NativeTool::StubEffect => "stub_effect",

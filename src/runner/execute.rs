@@ -25,11 +25,11 @@ use crate::bundle::{Bundle, Task};
 use crate::egress::Gate;
 use crate::fault;
 use crate::run::{
-    Cancel, CancelReason, EventKind, Outcome, OutcomeClass, RunState, SkipReason, Trigger,
+    Cancel, CancelReason, EventKind, Memory, Outcome, OutcomeClass, RunState, SkipReason, Trigger,
 };
 use crate::sandbox::{PendingSandbox, Sandbox, SandboxSpec};
 use crate::store::{AttemptFacts, ClaimedRun, StoreError};
-use crate::tools::Network;
+use crate::tools::{Memories, Network};
 use crate::worktree::Checkout;
 
 /// Events that may wait to be stored before the run has to.
@@ -155,7 +155,9 @@ impl Attempt<'_> {
         let checkout = self.checkout.get_or_init(|| async { checkout }).await;
         let _ = events.record(worktree_ready(checkout, began.elapsed())).await;
         self.record_facts(checkout, model_name).await?;
-        let rendered = prompt::render(self.context, task, self.claimed, checkout)?;
+        let memories = self.memories(task).await?;
+        let rendered =
+            prompt::render(self.context, task, self.claimed, checkout, memories.as_deref())?;
         let spec = workspace::spec(self.context, self.bundle, Some(task), self.claimed, checkout);
         let outlet = Outlet::open(self.context, task, events.clone());
         let egress = outlet.as_ref().map(|outlet| outlet.gate().clone());
@@ -178,6 +180,7 @@ impl Attempt<'_> {
             sandbox.clone(),
             egress,
             roster,
+            memories.unwrap_or_default(),
             events.clone(),
         );
         let end = agent::run(input).await;
@@ -231,6 +234,17 @@ impl Attempt<'_> {
             .remove_run(self.claimed.run_id.as_str())
             .await
             .map_err(|error| failed(error.to_string()))
+    }
+
+    /// What earlier runs remembered, for tasks with a memory.
+    async fn memories(&self, task: &Task) -> Result<Option<Vec<Memory>>, Outcome> {
+        if !task.remembers {
+            return Ok(None);
+        }
+        let facts = self.context.store.memories(task.name.clone()).await;
+        let failed =
+            |error: StoreError| Outcome::failed(OutcomeClass::Transient, error.to_string());
+        facts.map(Some).map_err(failed)
     }
 
     /// How many model requests failed in earlier attempts.
@@ -314,6 +328,7 @@ impl Attempt<'_> {
         sandbox: PendingSandbox,
         egress: Option<Gate>,
         roster: Roster,
+        memories: Vec<Memory>,
         events: EventSink,
     ) -> AgentInput {
         AgentInput {
@@ -321,6 +336,7 @@ impl Attempt<'_> {
             fallback: models.fallback,
             system_prompt: rendered.system,
             user_prompt: rendered.user,
+            memories: Memories::new(memories.into_iter().map(|fact| (fact.key, fact.value))),
             tools: roster.offered,
             repeat_guard: task.repeat_guard,
             limits: Limits {

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::agent::prompt::{EarlierEffect, PromptParts, system_prompt, user_prompt};
 use crate::bundle::{PreviousRun, PromptVars, Task, render_prompt};
-use crate::run::{Outcome, OutcomeClass};
+use crate::run::{Memory, Outcome, OutcomeClass};
 use crate::store::ClaimedRun;
 use crate::worktree::Checkout;
 
@@ -19,6 +19,7 @@ pub fn render(
     task: &Task,
     claimed: &ClaimedRun,
     checkout: &Checkout,
+    memories: Option<&[Memory]>,
 ) -> Result<Rendered, Outcome> {
     let now = context.clock.now();
     let vars = PromptVars {
@@ -47,6 +48,8 @@ pub fn render(
             .map(|persona| (persona.name.clone(), persona.instructions.clone())),
         network: task.network.is_open().then(|| task.network.to_string()),
         output_schema: task.output_schema.as_ref().map(|schema| schema.text().to_owned()),
+        memories: memories
+            .map(|facts| facts.iter().map(|fact| (fact.key.clone(), fact.value.clone())).collect()),
         earlier_effects: effects.collect(),
     };
     Ok(Rendered {

@@ -17,7 +17,7 @@ impl Roster {
     /// The roster of a task whose runs have that network.
     pub fn of(task: &Task, network: Network) -> Self {
         let mut roster = Roster { offered: Vec::new(), blocked: Vec::new() };
-        for tool in tools::roster(network) {
+        for tool in tools::roster(network, task.remembers) {
             match why_not(task, tool) {
                 Some(why) => roster.blocked.push((tool, why)),
                 None => roster.offered.push(tool),

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::claims::held;
 use super::columns::{get_json, signed};
 use super::writer::Durability;
-use super::{EventRow, Store, StoreError};
+use super::{EventRow, Store, StoreError, memories};
 use crate::run::{Event, EventKind, FencingToken, RunId};
 use crate::secrets::Redactor;
 
@@ -79,7 +79,7 @@ pub(super) fn append(
             .execute(params![run.as_str(), seq, event.attempt, redactor.redact(&body)])
             .map_err(failed)?;
     }
-    Ok(())
+    memories::keep(connection, redactor, run, events).map_err(failed)
 }
 
 /// Reads in order.

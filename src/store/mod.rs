@@ -15,6 +15,7 @@ mod effects;
 mod events;
 mod fault;
 mod lock;
+mod memories;
 mod notices;
 mod occurrences;
 mod orphans;

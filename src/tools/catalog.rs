@@ -52,6 +52,8 @@ fn description(tool: NativeTool) -> &'static str {
         NativeTool::ConfirmAudit => {
             "Say that the work is done and what you checked, or abort: the run then ends as failed."
         }
+        NativeTool::Remember => "Keep a fact for later runs of this task.",
+        NativeTool::Recall => "Read one fact that was kept, or all of them.",
         NativeTool::WebFetch => {
             "Read a document of an allowed host by GET. Redirects are followed. Returns its text."
         }
@@ -119,6 +121,10 @@ fn parameters(tool: NativeTool) -> Value {
             }),
             &["status", "summary"],
         ),
+        NativeTool::Remember => {
+            (json!({"key": {"type": "string"}, "value": {"type": "string"}}), &["key", "value"])
+        }
+        NativeTool::Recall => (json!({"key": {"type": "string"}}), &[]),
         NativeTool::WebFetch => (json!({"url": {"type": "string"}}), &["url"]),
         #[cfg(feature = "fault-injection")]
         NativeTool::StubEffect => (json!({"what": {"type": "string"}}), &["what"]),

@@ -10,7 +10,7 @@ use crate::run::Artifact;
 use crate::sandbox::{Call, CallError, EditError, Reply, Sandbox};
 use crate::secrets::Redactor;
 
-use super::{ArtifactList, Plan};
+use super::{ArtifactList, Memories, Plan};
 
 /// What one call may use.
 pub struct ToolContext<'a> {
@@ -30,6 +30,7 @@ pub struct ToolContext<'a> {
     pub redactor: &'a Redactor,
     pub plan: &'a Mutex<Plan>,
     pub artifacts: &'a Mutex<ArtifactList>,
+    pub memories: &'a Mutex<Memories>,
     pub cancel: &'a CancellationToken,
 }
 
@@ -42,6 +43,12 @@ pub enum Change {
     Plan {
         open: u32,
         done: u32,
+    },
+    /// A fact for later runs; `evicted` went for it.
+    Memory {
+        key: String,
+        value: String,
+        evicted: Option<String>,
     },
     /// The model gives the task up.
     Abort {

@@ -8,6 +8,7 @@ mod catalog;
 mod confirm_audit;
 mod context;
 mod edit_file;
+mod memory;
 pub mod output;
 mod publish_artifact;
 mod run_python;
@@ -21,6 +22,7 @@ mod write_file;
 pub use arguments::{ArgumentError, parse_arguments};
 pub use catalog::{ToolDescription, describe};
 pub use context::{Change, ToolContext, ToolFailure, ToolOutput};
+pub use memory::Memories;
 pub use publish_artifact::{ArtifactList, MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, workspace_relative};
 pub use task_tracker::{ItemStatus, Plan, PlanItem};
 
@@ -46,6 +48,8 @@ pub enum ToolCall {
     TaskTracker(task_tracker::Arguments),
     PublishArtifact(publish_artifact::Arguments),
     ConfirmAudit(confirm_audit::Arguments),
+    Remember(memory::RememberArguments),
+    Recall(memory::RecallArguments),
     WebFetch(web_fetch::Arguments),
     #[cfg(feature = "fault-injection")]
     StubEffect(stub_effect::Arguments),
@@ -65,6 +69,8 @@ impl ToolCall {
                 ToolCall::PublishArtifact(arguments::decode(tool, arguments)?)
             }
             NativeTool::ConfirmAudit => ToolCall::ConfirmAudit(arguments::decode(tool, arguments)?),
+            NativeTool::Remember => ToolCall::Remember(arguments::decode(tool, arguments)?),
+            NativeTool::Recall => ToolCall::Recall(arguments::decode(tool, arguments)?),
             NativeTool::WebFetch => ToolCall::WebFetch(arguments::decode(tool, arguments)?),
             #[cfg(feature = "fault-injection")]
             NativeTool::StubEffect => ToolCall::StubEffect(arguments::decode(tool, arguments)?),
@@ -74,14 +80,15 @@ impl ToolCall {
     /// Whether the call changes nothing, so that it may run beside others.
     pub fn is_read_only(&self) -> bool {
         match self {
-            ToolCall::ViewFile(_) | ToolCall::WebFetch(_) => true,
+            ToolCall::ViewFile(_) | ToolCall::WebFetch(_) | ToolCall::Recall(_) => true,
             ToolCall::TaskTracker(arguments) => arguments.is_view(),
             ToolCall::Bash(_)
             | ToolCall::RunPython(_)
             | ToolCall::WriteFile(_)
             | ToolCall::EditFile(_)
             | ToolCall::PublishArtifact(_)
-            | ToolCall::ConfirmAudit(_) => false,
+            | ToolCall::ConfirmAudit(_)
+            | ToolCall::Remember(_) => false,
             #[cfg(feature = "fault-injection")]
             ToolCall::StubEffect(_) => false,
         }
@@ -98,6 +105,8 @@ impl ToolCall {
             ToolCall::TaskTracker(arguments) => task_tracker::run(arguments, context),
             ToolCall::PublishArtifact(arguments) => publish_artifact::run(arguments, context).await,
             ToolCall::ConfirmAudit(arguments) => Ok(confirm_audit::run(&arguments)),
+            ToolCall::Remember(arguments) => Ok(memory::remember(&arguments, context)),
+            ToolCall::Recall(arguments) => memory::recall(&arguments, context).await,
             ToolCall::WebFetch(arguments) => web_fetch::run(arguments, context).await,
             #[cfg(feature = "fault-injection")]
             ToolCall::StubEffect(arguments) => stub_effect::run(arguments, context).await,
@@ -105,9 +114,13 @@ impl ToolCall {
     }
 }
 
-/// The tools that a run is offered, in their order.
-pub fn roster(network: Network) -> Vec<NativeTool> {
-    let offered = |tool: &NativeTool| *tool != NativeTool::WebFetch || network == Network::Open;
+/// The tools that a run is offered, in their order. `remembers`: its task has a memory.
+pub fn roster(network: Network, remembers: bool) -> Vec<NativeTool> {
+    let offered = |tool: &NativeTool| match tool {
+        NativeTool::WebFetch => network == Network::Open,
+        NativeTool::Remember | NativeTool::Recall => remembers,
+        _ => true,
+    };
     let native = NativeTool::ALL.into_iter().filter(offered);
     #[cfg(feature = "fault-injection")]
     if stub_effect::service().is_some() {
@@ -129,6 +142,8 @@ pub fn may_have_outside_effects(tool: NativeTool, network: Network) -> bool {
             | NativeTool::TaskTracker
             | NativeTool::PublishArtifact
             | NativeTool::ConfirmAudit
+            | NativeTool::Remember
+            | NativeTool::Recall
             // GET has none, by its definition.
             | NativeTool::WebFetch,
             _,
@@ -144,8 +159,9 @@ mod tests {
 
     #[test]
     fn web_fetch_is_offered_only_with_a_network_and_last() {
-        let names =
-            |network| roster(network).into_iter().map(NativeTool::as_str).collect::<Vec<_>>();
+        let names = |network| {
+            roster(network, false).into_iter().map(NativeTool::as_str).collect::<Vec<_>>()
+        };
         assert!(!names(Network::Sealed).contains(&"web_fetch"));
         assert_eq!(names(Network::Open).last(), Some(&"web_fetch"));
     }

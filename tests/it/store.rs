@@ -4,6 +4,7 @@ pub mod bench;
 mod claims;
 mod daemon;
 mod finish;
+mod memories;
 mod notices;
 mod occurrences;
 mod opening;

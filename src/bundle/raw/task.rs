@@ -73,6 +73,8 @@ pub(crate) struct RawTask {
     pub(crate) allow_network: Option<RawNetwork>,
     /// Which tools the task's runs may use, of those that its persona may. Default: all of them.
     pub(crate) tool_permissions: Option<RawToolPermissions>,
+    /// Let runs keep facts for later runs of the task, with `remember` and `recall`. Default false.
+    pub(crate) instruction_self_improve: Option<bool>,
     /// Refuse a call that was made three times already while nothing changed in between. Default true.
     pub(crate) repeat_guard: Option<bool>,
     /// In which repository the task works.

@@ -137,13 +137,22 @@ fn check_hosts(list: &[String], at: &Path, document: &Document<'_>) -> Option<Ve
 pub(super) fn check_required_tools(
     required: &[String],
     policy: &NetworkPolicy,
+    remembers: bool,
     document: &Document<'_>,
 ) {
     let at = Path::root().key("completion").key("required_tools");
-    let fetches = |tool: &String| tool == NativeTool::WebFetch.as_str();
-    if let Some(number) = required.iter().position(fetches).filter(|_| !policy.is_open()) {
-        let message = "web_fetch is offered only to tasks with a network";
-        let hint = "list hosts in allow_network, or remove web_fetch";
+    for (number, tool) in required.iter().enumerate() {
+        let (message, hint) = match NativeTool::parse(tool) {
+            Some(NativeTool::WebFetch) if !policy.is_open() => (
+                "web_fetch is offered only to tasks with a network",
+                "list hosts in allow_network, or remove web_fetch",
+            ),
+            Some(NativeTool::Remember | NativeTool::Recall) if !remembers => (
+                "remember and recall are offered only to tasks with a memory",
+                "set instruction_self_improve: true, or remove the tool",
+            ),
+            _ => continue,
+        };
         document.report(&at.index(number), Finding::error("tool-not-offered", message).hint(hint));
     }
 }

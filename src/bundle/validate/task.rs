@@ -109,7 +109,8 @@ impl Context<'_> {
         let completion = check_completion(raw.completion, has_schema, document);
         let network = self.network(raw.allow_network.as_ref(), document);
         if let Some(network) = &network {
-            check_required_tools(&completion.required_tools, network, document);
+            let remembers = raw.instruction_self_improve.unwrap_or(false);
+            check_required_tools(&completion.required_tools, network, remembers, document);
         }
         let tool_permissions = check_permissions(raw.tool_permissions, document);
         let persona = persona.and_then(|name| self.personas.valid.get(&name).cloned());
@@ -143,6 +144,7 @@ impl Context<'_> {
             limits: resolve_limits(&limits, &self.manifest.limits),
             network: network.unwrap_or_default(),
             tool_permissions,
+            remembers: raw.instruction_self_improve.unwrap_or(false),
             repeat_guard: raw.repeat_guard.unwrap_or(true),
             repo: repo.flatten(),
             worktree: resolve_worktree(&worktree, &self.manifest.worktree),

@@ -350,6 +350,9 @@ fn note_of(kind: &EventKind, words: &Words) -> Option<NoteText> {
             "Artifact published",
             format!("{} ({})", artifact.path, words::bytes(artifact.size)),
         )),
+        EventKind::MemoryChanged { key, value, .. } => {
+            Some(("ok", "Remembered", format!("{key}: {value}")))
+        }
         EventKind::PlanChanged { open, done } => {
             Some(("plain", "Plan changed", format!("{open} open, {done} done")))
         }

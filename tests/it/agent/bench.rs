@@ -176,6 +176,7 @@ pub fn bench_with(model: impl Model + 'static, clock: SimulatedClock) -> Bench {
         user_prompt: "do it".to_owned(),
         tools: NativeTool::ALL.to_vec(),
         repeat_guard: true,
+        memories: fleet::tools::Memories::default(),
         limits: Limits {
             max_cost: None,
             max_total_tokens: None,

@@ -9,4 +9,5 @@ mod ends;
 mod fallback;
 mod finish;
 mod history;
+mod memory;
 mod tools;

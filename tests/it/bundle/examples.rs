@@ -40,9 +40,17 @@ fn committed_schemas_are_those_of_the_types() {
 
 #[test]
 fn examples_are_valid_by_their_schemas() {
-    for example in
-        ["minimal", "egress", "every-key", "gates", "notices", "policies", "schedules", "tools"]
-    {
+    for example in [
+        "minimal",
+        "egress",
+        "every-key",
+        "gates",
+        "memory",
+        "notices",
+        "policies",
+        "schedules",
+        "tools",
+    ] {
         let root = source_root().join("examples").join(example);
         for kind in SchemaKind::ALL {
             let validator = jsonschema::validator_for(&schema(kind)).expect("a schema");
@@ -84,9 +92,17 @@ fn copy(from: &Path, to: &Path) {
 fn examples_are_valid_bundles() {
     let dir = tempfile::tempdir().expect("a directory");
     git(dir.path(), &["init", "--quiet", "shop"]);
-    for example in
-        ["minimal", "egress", "every-key", "gates", "notices", "policies", "schedules", "tools"]
-    {
+    for example in [
+        "minimal",
+        "egress",
+        "every-key",
+        "gates",
+        "memory",
+        "notices",
+        "policies",
+        "schedules",
+        "tools",
+    ] {
         let bundle = dir.path().join(example);
         copy(&source_root().join("examples").join(example), &bundle);
         let loaded = load(&bundle, &Revision::Worktree).expect("read");

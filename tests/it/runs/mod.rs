@@ -11,6 +11,7 @@ mod foreign_files;
 mod gates;
 mod hostile_git;
 mod limits;
+mod memory;
 mod models;
 mod moved_base;
 mod notices;
