@@ -97,7 +97,9 @@ pub(super) async fn recall(
         }
     };
     let raw = Raw { bytes: text.as_bytes(), dropped_bytes: 0, spill_path: None };
-    Ok(ToolOutput::text(output::show(raw, "", context).await?))
+    let shown = output::show(raw, "", context).await?;
+    // There is no line about its end.
+    Ok(ToolOutput::text(shown.strip_suffix('\n').unwrap_or(&shown)))
 }
 
 #[cfg(test)]
