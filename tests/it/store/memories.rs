@@ -25,7 +25,7 @@ async fn only_the_holder_of_the_claim_keeps_facts_and_secrets_are_masked() {
     assert!(matches!(refused, Err(StoreError::LeaseLost(_))), "{refused:?}");
     assert_eq!(bench.store.memories(task()).await.expect("read"), []);
 
-    let facts = vec![
+    let facts = [
         remembers("a", "it is planted-secret-4711", None),
         remembers("b", "1", None),
         remembers("b", "2", None),
