@@ -38,20 +38,19 @@ fn committed_schemas_are_those_of_the_types() {
     }
 }
 
+/// The names of the directories in `examples/`.
+fn examples() -> Vec<String> {
+    let all = std::fs::read_dir(source_root().join("examples")).expect("the examples");
+    let dirs = all.flatten().filter(|entry| entry.path().is_dir());
+    let names: Vec<String> = dirs.map(|dir| dir.file_name().display().to_string()).collect();
+    assert!(names.len() > 5, "{names:?}");
+    names
+}
+
 #[test]
 fn examples_are_valid_by_their_schemas() {
-    for example in [
-        "minimal",
-        "egress",
-        "every-key",
-        "gates",
-        "memory",
-        "notices",
-        "policies",
-        "schedules",
-        "tools",
-    ] {
-        let root = source_root().join("examples").join(example);
+    for example in examples() {
+        let root = source_root().join("examples").join(&example);
         for kind in SchemaKind::ALL {
             let validator = jsonschema::validator_for(&schema(kind)).expect("a schema");
             for file in yaml_files(&root, kind) {
@@ -92,19 +91,9 @@ fn copy(from: &Path, to: &Path) {
 fn examples_are_valid_bundles() {
     let dir = tempfile::tempdir().expect("a directory");
     git(dir.path(), &["init", "--quiet", "shop"]);
-    for example in [
-        "minimal",
-        "egress",
-        "every-key",
-        "gates",
-        "memory",
-        "notices",
-        "policies",
-        "schedules",
-        "tools",
-    ] {
-        let bundle = dir.path().join(example);
-        copy(&source_root().join("examples").join(example), &bundle);
+    for example in examples() {
+        let bundle = dir.path().join(&example);
+        copy(&source_root().join("examples").join(&example), &bundle);
         let loaded = load(&bundle, &Revision::Worktree).expect("read");
         assert_eq!(lines(&loaded.problems), [""; 0], "{example}");
         assert!(loaded.bundle.is_some());
