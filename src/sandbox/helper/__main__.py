@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 
+from cgroup import Yielding
 from frames import Connection, log, watch
 from limits import THREAD_STACK
 
@@ -61,6 +62,7 @@ def welcomed(connection):
 
 
 def main():
+    yielding = Yielding()
     seal()
     # Eight mebibytes for each of them would not fit a small limit of memory.
     threading.stack_size(THREAD_STACK)
@@ -81,7 +83,7 @@ def main():
     except OSError as error:
         log("cannot listen for programs that go out: %s" % error)
         os._exit(1)
-    processes = Processes()
+    processes = Processes(yielding)
     threading.Thread(target=watch, args=(connection, processes), daemon=True).start()
     status = 1
     try:

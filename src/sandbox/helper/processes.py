@@ -71,25 +71,12 @@ class Child:
         return "exit status %d" % os.WEXITSTATUS(self.status)
 
 
-def yield_memory(pid):
-    """Where memory runs out, the kernel ends this process and what it starts before the helper."""
-    for _ in range(20):
-        try:
-            with open("/proc/%d/oom_score_adj" % pid, "w") as file:
-                file.write("500")
-            return
-        except PermissionError:
-            # Like the helper, it is closed to others until the kernel has finished its exec.
-            time.sleep(0.0001)
-        except OSError:
-            return  # it has ended, or this kernel has no such file
-
-
 class Processes:
     """Starts, reaps and kills. All waiting is done here, since the helper also gets strangers'
     orphans to reap and two waiters would steal each other's exits."""
 
-    def __init__(self):
+    def __init__(self, yielding):
+        self.yielding = yielding
         # Starting and sweeping exclude each other: between fork and exec a child belongs to nobody.
         self.lock = threading.Lock()
         self.started = threading.Condition(self.lock)
@@ -104,13 +91,13 @@ class Processes:
         environment.update(env or {}, FLEET_CALL=owner)
         with self.lock:
             try:
-                program = subprocess.Popen(
-                    argv, cwd=cwd, env=environment, stdin=pipes.pop("stdin", subprocess.DEVNULL),
-                    start_new_session=True, **pipes)
+                with self.yielding:
+                    program = subprocess.Popen(
+                        argv, cwd=cwd, env=environment, stdin=pipes.pop("stdin", subprocess.DEVNULL),
+                        start_new_session=True, **pipes)
             except OSError as error:
                 kind = "too_large" if error.errno == errno.E2BIG else "io"
                 raise Refused(kind, "cannot start %s: %s" % (argv[0], error.strerror))
-            yield_memory(program.pid)
             program.returncode = 0  # the reaper waits for it, not Popen
             child = Child(program.pid, wake)
             self.children[child.pid] = child
